@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * THE CONTRACT between the core and every layout. The core (fs/volume.h) calls these functions; a
+ * layout implements them over a device and a buffer cache, and never touches libfuse, a file
+ * descriptor, wall-clock time or a thread.
+ *
+ * Who does what. The core: inode cache and references, POSIX rules (types, link counts, time
+ * stamps, set-id bits, sticky bits are its or the kernel's), file data in the page cache, locks,
+ * write-back. The layout: where things lie, the bytes on disk, and validation of all it reads.
+ *
+ * Locking. The core holds the volume's lock in every call: *shared* where the comment says so
+ * (other shared calls may run at the same time; only the buffer cache and the layout's own look-up
+ * hints may change, and these tolerate races), *exclusive* everywhere else. `load` and `store` also
+ * have the inode's data lock. A layout takes no locks of its own unless it must.
+ *
+ * Errors. 0 or negative errno. -EUCLEAN: the structure on disk is corrupt (a sentence naming
+ * structure and block was logged). -ENOTSUP: the format has no room for it. An operation that fails
+ * with -ENOSPC, -EMLINK, -ENAMETOOLONG or -EEXIST has changed nothing.
+ *
+ * Durability. Nothing is durable until sync or sync_inode has returned 0.
+ */
+#ifndef LAYOUTFS_LAYOUT_H
+#define LAYOUTFS_LAYOUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fs/buffer.h"
+#include "fs/clock.h"
+#include "fs/device/device.h"
+#include "fs/log.h"
+#include "fs/options.h"
+
+#define PAGE_SIZE_BYTES 4096u /* of the page cache; block sizes are at most this */
+#define NAME_LENGTH_MAX 255u
+
+struct volume;
+struct layout;
+
+/* --- inodes ----------------------------------------------------------------------------------- */
+
+enum inode_flags { /* the values of FS_IOC_GETFLAGS, which are ext's */
+                   INODE_SYNC = 0x8,
+                   INODE_IMMUTABLE = 0x10,
+                   INODE_APPEND = 0x20,
+                   INODE_NODUMP = 0x40,
+                   INODE_NOATIME = 0x80,
+};
+
+/* The in-core inode. One exists per inode number while somebody holds it (and a while after).
+ * Attributes are read under the volume's lock and changed under the exclusive one. The layout's own
+ * part (layout->inode_private_size bytes, zeroed) follows; see inode_private. */
+struct inode {
+    struct volume *volume;
+    uint64_t ino;
+    uint64_t size;    /* bytes; of a symlink: the target's length */
+    uint64_t sectors; /* 512-byte units allocated, as st_blocks; the layout keeps it true */
+    struct timestamp atime, mtime, ctime, btime; /* btime zero: the format has none */
+    uint32_t generation;
+    uint32_t mode; /* type and permissions */
+    uint32_t uid, gid;
+    uint32_t nlink;
+    uint32_t rdev;  /* devices: major << 20 | minor (minor: 20 bits), the kernel's own encoding */
+    uint32_t flags; /* enum inode_flags, plus any of the format's own to be kept */
+    bool dirty;     /* the core's: attributes changed since inode_store */
+    bool deleted;   /* the core's: freed on disk, waiting for its last reference */
+    /* --- the core's (fs/inode_cache.c, fs/pagecache.c); layouts leave these alone --- */
+    uint32_t references;
+    struct inode *hash_next;
+    TAILQ_ENTRY(inode) lru;       /* while unreferenced */
+    struct page_tree *pages;      /* NULL until data is cached */
+    TAILQ_ENTRY(inode) writeback; /* while it has dirty pages */
+    uint64_t read_next;           /* where the next sequential read would start */
+    uint32_t read_window;         /* current read-ahead window, bytes */
+    int64_t dirty_since_ns;       /* of the oldest dirty page */
+};
+
+static inline void *inode_private(struct inode *inode) {
+    return inode + 1;
+}
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+/* A piece of a file and the memory for it. offset is a multiple of PAGE_SIZE_BYTES, length too;
+ * the vector's pieces are each a whole number of pages. */
+struct data_range {
+    uint64_t offset; /* bytes in the file */
+    uint32_t length; /* bytes */
+    const struct iovec *vector;
+    int vector_count;
+};
+
+enum extent_flags {
+    EXTENT_HOLE = 1,      /* nothing stored: reads as zeros; device_offset is meaningless */
+    EXTENT_UNWRITTEN = 2, /* allocated, reads as zeros */
+    EXTENT_ENCODED = 4,   /* compressed, packed or inline: not readable at device_offset as it is */
+};
+
+struct extent {
+    uint64_t offset;        /* bytes in the file, <= the offset asked for */
+    uint64_t length;        /* bytes, > 0 */
+    uint64_t device_offset; /* bytes on the device */
+    unsigned flags;
+};
+
+/* --- directories ------------------------------------------------------------------------------ */
+
+struct dir_entry {
+    const char *name; /* borrowed for the call; not terminated */
+    uint32_t name_length;
+    uint64_t ino;
+    uint32_t type;   /* S_IFMT bits of the mode, 0: the format does not say */
+    uint64_t cookie; /* continue after this entry with this cookie; never 0, at most INT64_MAX */
+};
+/* Returns true to go on, false to stop *before* this entry. */
+typedef bool (*dir_visit)(void *context, const struct dir_entry *entry);
+
+enum rename_flags { RENAME_EXCHANGE_NAMES = 1 };
+
+struct rename {
+    struct inode *source_dir, *target_dir; /* may be the same */
+    const char *source_name, *target_name;
+    uint32_t source_length, target_length;
+    struct inode *inode;  /* what source_name means */
+    struct inode *victim; /* what target_name means, or NULL; with EXCHANGE the other party */
+    unsigned flags;
+};
+
+/* --- volume-wide facts ------------------------------------------------------------------------ */
+
+struct volume_usage { /* as statfs reports it, in units of block_size */
+    uint32_t block_size;
+    uint64_t blocks, free, available; /* available: free for plain users */
+    uint64_t inodes, inodes_free;     /* 0, 0: no fixed number */
+    uint32_t name_max;
+    uint8_t uuid[16];
+};
+
+/* Set by layout->mount in volume->limits. */
+struct layout_limits {
+    uint64_t file_size_max; /* bytes; larger: -EFBIG */
+    uint32_t link_max;      /* -EMLINK at this many names */
+    uint32_t subdir_max;    /* -EMLINK when a directory's link count is this */
+    uint32_t symlink_max;   /* bytes of a target */
+    uint32_t time_granularity_ns;
+    struct timestamp time_min, time_max; /* time stamps are clamped to these */
+};
+
+struct probe_result {
+    int confidence;        /* 0: not this layout; 100: certain */
+    const char *type;      /* the preset that describes it ("ext2", "ext3"), static */
+    char description[128]; /* "ext2, 4096-byte blocks, label \"x\"" */
+};
+
+/* A named default for a family: `-t ext2`. */
+struct layout_type {
+    const char *name;         /* NULL ends the table */
+    const char *mkfs_options; /* applied before the user's */
+    const char *mount_options;
+    const char *description; /* one line */
+};
+
+enum layout_flags {
+    LAYOUT_STORE_ALLOCATES = 1, /* `store` changes metadata and needs the exclusive lock */
+    LAYOUT_VOLATILE = 2,        /* keeps nothing on a device: no probe, format or check */
+};
+
+enum check_severity { CHECK_NOTE, CHECK_WRONG };
+struct check_report {
+    void (*finding)(void *context, enum check_severity severity, const char *text);
+    void (*progress)(void *context, uint64_t done, uint64_t total); /* may be NULL */
+    void *context;
+    bool repair;       /* in: mend what can be mended */
+    uint64_t wrong;    /* out: findings of CHECK_WRONG */
+    uint64_t repaired; /* out: of which mended */
+};
+
+/* What layout->describe is to show. */
+enum describe_kind { DESCRIBE_SUPER, DESCRIBE_GROUP, DESCRIBE_INODE, DESCRIBE_BLOCK };
+
+struct layout {
+    const char *name; /* of the folder: "ext" */
+    const char *description;
+    const struct layout_type *types;
+    const struct option_spec *options;
+    unsigned flags; /* enum layout_flags */
+    uint32_t inode_private_size;
+
+    /* -- identity and life -- */
+    /* Looks at the device without changing it. 0 with result->confidence, or a read error. */
+    int (*probe)(struct device *device, struct probe_result *result);
+    /* Makes an empty volume that fills the device. Writes and waits; the caller flushes. */
+    int (*format)(struct device *device, const struct options *options);
+    /* Validates and takes up the volume: creates volume->buffers (buffer_cache_create with its own
+     * block size), sets volume->layout_data, volume->root_ino and volume->limits. volume->read_only
+     * may already be set; a layout that can only read sets it. Frees all it made on failure. */
+    int (*mount)(struct volume *volume, const struct options *options);
+    /* After sync_volume: marks the volume clean, frees layout_data; the core destroys buffers.
+     * Called on read-only volumes too. Errors are reported, the resources freed all the same. */
+    int (*unmount)(struct volume *volume);
+    int (*statfs)(struct volume *volume, struct volume_usage *usage); /* shared */
+
+    /* -- inodes -- */
+    /* Fills the attributes and private part of inode->ino. -ESTALE: a valid number that is not in
+     * use; -EUCLEAN. Shared. */
+    int (*inode_load)(struct inode *inode);
+    /* Puts the attributes where the format keeps them (in buffers). */
+    int (*inode_store)(struct inode *inode);
+    /* Gives the new inode (mode, uid, gid, rdev, times set; ino not) a number and generation near
+     * `dir`, and for a directory makes it an empty one whose parent is `dir`. The core sets nlink
+     * and calls inode_store afterwards. */
+    int (*inode_create)(struct inode *dir, struct inode *inode);
+    /* nlink is 0 and nobody uses the inode: frees data, attributes and the number. */
+    int (*inode_free)(struct inode *inode);
+    /* The in-core inode goes away; free what the private part owns. May be NULL. Shared. */
+    void (*inode_evict)(struct inode *inode);
+    /* nlink became 0 while in use: remember it over a crash; undone by inode_free. May be NULL. */
+    int (*orphan_add)(struct inode *inode);
+
+    /* -- namespace -- */
+    /* -ENOENT. `type` as dir_entry's. Shared. */
+    int (*dir_find)(struct inode *dir, const char *name, uint32_t length, uint64_t *ino);
+    /* The core has checked that the name is absent. -ENOSPC, -EFBIG. */
+    int (*dir_insert)(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
+    int (*dir_remove)(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
+    /* One step: target_name names inode, source_name is gone (or names the victim); a moved
+     * directory's ".." names target_dir. Link counts are the core's. */
+    int (*dir_rename)(const struct rename *rename);
+    /* Calls visit for entries after `cookie` (0: from the start), "." and ".." included. An entry
+     * present throughout is visited exactly once, whatever is inserted or removed between calls.
+     * Shared. */
+    int (*dir_iterate)(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);
+    /* 0: nothing but "." and ".."; -ENOTEMPTY. Shared. */
+    int (*dir_empty)(struct inode *dir);
+
+    /* -- symlinks -- */
+    int (*symlink_write)(struct inode *inode, const char *target, uint32_t length);
+    /* `target` has room for inode->size bytes. Shared. */
+    int (*symlink_read)(struct inode *inode, char *target);
+
+    /* -- file data -- */
+    /* Promises that [offset, offset + n) can be stored later, and returns n: 0 < n <= length, less
+     * than length when space runs out in the middle. -ENOSPC, -EFBIG. */
+    int64_t (*reserve)(struct inode *inode, uint64_t offset, uint64_t length);
+    /* Fills the range: stored bytes, zeros in holes and beyond the end. Requests join `batch`; the
+     * bytes count as arrived when the batch is done. Shared. */
+    int (*load)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+    /* Writes a range of reserved (or already stored) pages; parts in holes must be zero and are
+     * skipped; the part past the block that holds the last byte is not written. Shared, unless
+     * LAYOUT_STORE_ALLOCATES. */
+    int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+    /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
+     * nothing but what the format needs. The core sets inode->size afterwards. */
+    int (*truncate)(struct inode *inode, uint64_t size);
+    /* Frees whole blocks inside [offset, offset + length). NULL: -ENOTSUP. */
+    int (*punch)(struct inode *inode, uint64_t offset, uint64_t length);
+    /* The extent at `offset`; past the last one a hole of any length. Shared. */
+    int (*map)(struct inode *inode, uint64_t offset, struct extent *extent);
+
+    /* -- extended attributes; all NULL: -ENOTSUP. `name` is whole ("user.x"), terminated. -- */
+    /* The value's length; copied when it fits in `size`; size 0 asks for the length only; -ERANGE,
+     * -ENODATA. Shared. */
+    int64_t (*xattr_get)(struct inode *inode, const char *name, void *value, size_t size);
+    /* flags: XATTR_CREATE, XATTR_REPLACE. */
+    int (*xattr_set)(struct inode *inode, const char *name, const void *value, size_t size,
+                     int flags);
+    int (*xattr_remove)(struct inode *inode, const char *name);
+    /* Names, each terminated, as listxattr(2). Shared. */
+    int64_t (*xattr_list)(struct inode *inode, char *list, size_t size);
+
+    /* -- durability -- */
+    /* Brackets what one operation does to metadata; NULL where the format has no transactions. */
+    int (*step_begin)(struct volume *volume);
+    int (*step_end)(struct volume *volume);
+    /* The core has written the inode's data and called inode_store: makes it and what is needed to
+     * find it durable. `data_only`: as fdatasync. NULL: sync is used instead. */
+    int (*sync_inode)(struct inode *inode, bool data_only);
+    /* Data and inodes are stored: makes all metadata durable, with device_flush at the end. */
+    int (*sync)(struct volume *volume);
+    /* Periodic work (commit interval, checkpoint, cleaner); called when the clock has reached the
+     * time that the last call put in *next_ns (first: at mount). NULL: none. */
+    int (*idle)(struct volume *volume, int64_t now_ns, int64_t *next_ns);
+
+    /* -- inspection; NULL: not offered -- */
+    /* Examines an unmounted volume. 0 also when things are wrong (see report). */
+    int (*check)(struct device *device, const struct log *log, struct check_report *report);
+    /* *object: a new JSON object. `number` is the group, inode or block. Shared. */
+    int (*describe)(struct volume *volume, enum describe_kind kind, uint64_t number,
+                    json_t **object);
+    /* How the file lies on the disk: a new JSON object with at least "inode", "extents". Shared. */
+    int (*explain)(struct inode *inode, json_t **object);
+};
+
+/* Reads or writes through layout->map for layouts whose files lie on the device as they are
+ * (fs/mapped.c). Suitable as `load` and `store`. */
+int mapped_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+int mapped_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+
+/* --- the registry (layouts/registry.c) ---------------------------------------------------------
+ */
+
+/* All layouts, ended by NULL. */
+extern const struct layout *const layout_registry[];
+/* By type ("ext2") or layout name ("memory"); *type is set when it was a type. -ENOENT. */
+int layout_find(const char *name, const struct layout **layout, const struct layout_type **type);
+/* The layout that recognises the device best. -ENODEV: none, with a sentence. */
+int layout_probe(struct device *device, const struct layout **layout, struct probe_result *result);
+/* Formats the device as `type` with the user's options (NULL: none) and flushes it. */
+int layout_format(const char *type, struct device *device, struct options *options);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, over fs/pool.h and layout->load/store. Used by fs/volume_data.c only.
+ *
+ * File data in pages of PAGE_SIZE_BYTES, found by (inode, page index). Dirty pages are written per
+ * file in file order, by age and when there are too many, as the modelled kernel does.
+ *
+ * Invariants:
+ *  1. A page's bytes past the end of the file are zero.
+ *  2. Only reserved (or already stored) parts of a page are ever non-zero and dirty.
+ *  3. A dirty page, or one whose batch is pending, is never evicted.
+ *  4. dirty_bytes is PAGE_SIZE_BYTES times the number of dirty pages of all inodes.
+ *
+ * Locking: callers hold the inode's data lock (shared to read pages, exclusive to change them or
+ * write them back). Look-up structures are guarded by the pool's mutex.
+ */
+#ifndef LAYOUTFS_PAGECACHE_H
+#define LAYOUTFS_PAGECACHE_H
+
+#include "fs/volume.h"
+
+int page_cache_create(struct volume *volume, struct page_cache **cache);
+void page_cache_destroy(struct page_cache *cache);
+
+/* Copies cached or loaded bytes out; [offset, offset + size) lies inside the file. Reads ahead.
+ * 0 or negative errno. Called with the data lock (shared or exclusive) and without volume->lock. */
+int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t offset);
+/* Makes sure that the pages partly covered by [offset, offset + size) are present, so that a
+ * following page_cache_write changes only what it should. Before `reserve`, since freshly reserved
+ * blocks hold old bytes. Data lock exclusive; volume->lock is not held. */
+int page_cache_prepare(struct inode *inode, size_t size, uint64_t offset);
+/* Copies bytes in and marks the pages dirty. After page_cache_prepare and `reserve`. */
+int page_cache_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
+/* Zeroes cached bytes in [offset, offset + length) and drops whole pages inside it, dirty or not;
+ * a partly covered page that is stored on disk is loaded, zeroed and made dirty. Data lock
+ * exclusive, volume->lock not held. */
+int page_cache_zero(struct inode *inode, uint64_t offset, uint64_t length);
+/* Drops every page from the page holding `offset` rounded up on. Data lock exclusive. */
+void page_cache_truncate(struct inode *inode, uint64_t offset);
+/* Writes the inode's dirty pages, joining `batch`; waits when wait is set. Data lock exclusive. */
+int page_cache_flush(struct inode *inode, bool wait);
+/* Drops all pages of an inode that is going away. */
+void page_cache_forget(struct inode *inode);
+bool page_cache_has_dirty(const struct inode *inode);
+/* First dirty or cached page at or after `offset` decides for SEEK_DATA where the layout reports a
+ * hole but unwritten-back data exists (delayed allocation). */
+bool page_cache_dirty_at(struct inode *inode, uint64_t offset);
+
+/* --- write-back (fs/writeback.c) --- */
+/* Writes all dirty data of the volume and waits. No locks held. */
+int writeback_all(struct volume *volume);
+/* Writes dirty data older than the expiry, and down to the background limit when over it, without
+ * waiting. No locks held. */
+int writeback_periodic(struct volume *volume);
+/* A writer that has dirtied pages: starts write-back above the background limit, waits for it above
+ * the hard one. No locks held. */
+int writeback_throttle(struct volume *volume);
+/* Wall mode: the thread that calls volume_tick when it is due or when writers ask. */
+int flusher_start(struct volume *volume);
+void flusher_stop(struct volume *volume);
+void flusher_wake(struct volume *volume);
+
+#endif

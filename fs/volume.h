@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, over the page cache and the layout contract. Over it: the FUSE front end, the tools
+ * and the bench.
+ *
+ * The file API, by inode. Names are (pointer, length) and need no terminator. Permissions are the
+ * caller's business (under FUSE the kernel checks them); everything else that POSIX asks of a
+ * filesystem is done here, once, for every layout.
+ *
+ * Lifetime: an `struct inode *` handed out carries one reference, given back with volume_put. An
+ * inode whose last name is gone lives until its last reference.
+ *
+ * Locking, in this order:
+ *  1. volume->lock (read-write): the namespace, attributes, and every call into the layout.
+ *  2. the inode's data lock (read-write, striped by inode number): contents of its pages, and size
+ *     against readers. Taken before volume->lock when both are needed; see fs/volume_data.c.
+ *  3. the pool's mutex: caches' look-up structures. A leaf.
+ * All functions may be called from any thread in wall mode; under a virtual clock from one.
+ *
+ * Under a virtual clock nothing runs by itself: every call ends with volume_tick's work when its
+ * time has come, so that write-back goes on as it would in the modelled kernel.
+ */
+#ifndef LAYOUTFS_VOLUME_H
+#define LAYOUTFS_VOLUME_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fs/layout.h"
+#include "fs/machine.h"
+
+#define VOLUME_DATA_LOCKS 64u
+
+struct inode_cache;
+struct page_cache;
+
+struct volume {
+    const struct layout *layout;
+    struct device *device;  /* owned; NULL for a volatile layout */
+    struct clock *clock;    /* borrowed */
+    const struct log *log;  /* borrowed */
+    char name[256];         /* for messages */
+    bool read_only;         /* may become true after an error (volume_fail) */
+    _Atomic bool shut_down; /* every operation answers -EIO */
+    /* set by layout->mount */
+    void *layout_data;
+    struct buffer_cache *buffers;
+    uint64_t root_ino;
+    struct layout_limits limits;
+    /* the core's */
+    struct machine machine; /* cache size, dirty limits and write-back times, in both modes */
+    struct pool pool;
+    struct page_cache *page_cache;
+    struct inode_cache *inode_cache;
+    pthread_rwlock_t lock;
+    pthread_rwlock_t data_locks[VOLUME_DATA_LOCKS];
+    int64_t writeback_next_ns;
+    int64_t idle_next_ns;
+    enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
+    struct flusher *flusher; /* wall mode: the write-back thread, NULL under a virtual clock */
+};
+
+struct volume_config {
+    const char *type;      /* "ext2"; NULL: probe the device */
+    struct device *device; /* taken over on success only; NULL only for a volatile layout */
+    struct clock *clock;
+    const struct log *log;
+    const char *options; /* mount options, "a=b,c"; NULL: defaults */
+    bool read_only;
+    /* Cache size and write-back behaviour; NULL: wall-mode defaults (512 MiB, 10 %, 40 %, 30 s,
+     * 5 s). Borrowed for the call. */
+    const struct machine *machine;
+};
+
+/* Core options, understood by every layout's mount (atime=, cache=): see volume_options. */
+extern const struct option_spec volume_options[];
+
+/* Mounts. -ENODEV, -EUCLEAN, -EROFS, -EINVAL, -ENOTSUP..., each with a sentence. */
+int volume_open(const struct volume_config *config, struct volume **volume);
+/* Syncs, unmounts, closes the device. All inodes must have been put. The first error is returned;
+ * everything is freed all the same. */
+int volume_close(struct volume *volume);
+/* A layout found the volume damaged or a write failed for good: no more writes. Any thread. */
+void volume_fail(struct volume *volume, bool shut_down);
+
+/* --- inodes --- */
+int volume_get(struct volume *volume, uint64_t ino, struct inode **inode); /* -ESTALE, -EUCLEAN */
+int volume_root(struct volume *volume, struct inode **inode);
+void volume_hold(struct inode *inode, uint32_t count);
+/* Gives `count` references back; frees an unlinked inode with the last one. */
+void volume_put(struct inode *inode, uint32_t count);
+
+/* --- namespace --- */
+int volume_lookup(struct inode *dir, const char *name, uint32_t length, struct inode **inode);
+
+struct create_request {
+    uint32_t mode;     /* type and permissions; umask already applied */
+    uint32_t uid, gid; /* gid and set-gid are inherited from a set-gid directory */
+    uint32_t rdev;
+    const char *target; /* symlinks: terminated */
+};
+/* -EEXIST, -ENOSPC, -EMLINK, -ENAMETOOLONG, -EROFS, ... *inode (may be NULL) is referenced. */
+int volume_create(struct inode *dir, const char *name, uint32_t length,
+                  const struct create_request *request, struct inode **inode);
+int volume_link(struct inode *inode, struct inode *dir, const char *name, uint32_t length);
+int volume_unlink(struct inode *dir, const char *name, uint32_t length); /* not directories */
+int volume_rmdir(struct inode *dir, const char *name, uint32_t length);
+/* flags: RENAME_NOREPLACE and RENAME_EXCHANGE of renameat2(2). */
+int volume_rename(struct inode *dir, const char *name, uint32_t length, struct inode *new_dir,
+                  const char *new_name, uint32_t new_length, unsigned flags);
+int volume_readdir(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);
+/* readlink: fills `target` (size bytes, terminated); -EINVAL when it is no symlink. */
+int volume_readlink(struct inode *inode, char *target, size_t size);
+/* Walks an absolute or relative path from the root, following symlinks in all but the last
+ * component (there too with follow). */
+int volume_resolve(struct volume *volume, const char *path, bool follow, struct inode **inode);
+
+/* --- attributes --- */
+struct attributes { /* a consistent copy */
+    uint64_t ino, size, sectors;
+    struct timestamp atime, mtime, ctime, btime;
+    uint32_t generation, mode, uid, gid, nlink, rdev, flags, block_size;
+};
+void volume_getattr(struct inode *inode, struct attributes *attributes);
+
+enum setattr_mask {
+    SETATTR_MODE = 1,
+    SETATTR_UID = 2,
+    SETATTR_GID = 4,
+    SETATTR_SIZE = 8,
+    SETATTR_ATIME = 16,
+    SETATTR_MTIME = 32,
+    SETATTR_ATIME_NOW = 64,
+    SETATTR_MTIME_NOW = 128,
+    SETATTR_FLAGS = 256,
+    SETATTR_CTIME = 512, /* the caller's value (write-back caching hands it down) */
+    SETATTR_KILL_SUID_SGID = 1024,
+};
+/* Changes the attributes in `mask`, taken from *attributes; ctime is set unless given. */
+int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *attributes);
+
+/* --- data: fs/volume_data.c --- */
+/* Bytes read (0 at the end), or negative errno. */
+int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t offset);
+/* Bytes written (fewer when space ran out), or negative errno. A byte counted here is never lost to
+ * lack of space later. Sets mtime, ctime and clears set-id bits as the kernel does. */
+int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
+int volume_truncate(struct inode *inode, uint64_t size);
+/* mode: FALLOC_FL_* of fallocate(2); preallocation needs the layout to reserve with zeros. */
+int volume_fallocate(struct inode *inode, int mode, uint64_t offset, uint64_t length);
+/* whence: SEEK_DATA or SEEK_HOLE; the offset or -ENXIO. */
+int64_t volume_seek(struct inode *inode, uint64_t offset, int whence);
+int volume_map(struct inode *inode, uint64_t offset, struct extent *extent);
+int volume_fsync(struct inode *inode, bool data_only);
+
+/* --- extended attributes: as the layout's --- */
+int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size);
+int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
+                    int flags);
+int volume_removexattr(struct inode *inode, const char *name);
+int64_t volume_listxattr(struct inode *inode, char *list, size_t size);
+
+/* --- the whole volume --- */
+int volume_sync(struct volume *volume);
+int volume_statfs(struct volume *volume, struct volume_usage *usage);
+/* Syncs and forgets all cached data, metadata and unreferenced inodes: the next access is cold. */
+int volume_drop_caches(struct volume *volume);
+/* Does the periodic work that is due: write-back by age and limit, the layout's idle work. */
+int volume_tick(struct volume *volume);
+int volume_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
+                    json_t **object);
+int volume_explain(struct inode *inode, json_t **object);
+
+#endif

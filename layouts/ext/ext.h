@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/ext, shared by its files; nothing outside this folder includes it.
+ *
+ *   layout.c    the table of functions and options that the core sees
+ *   super.c     super block, group descriptors: load, validate, store; features; errors=
+ *   format.c    mkfs                           geometry.c  where things lie by arithmetic alone
+ *   group.c     bitmaps, block and inode allocation   placement.c  the strategies
+ *   inode.c     inodes: load, store, create, free
+ *   indirect.c  the block map: bmap, reserve, truncate, punch
+ *   dir.c       directories, linear            htree.c, hash.c  hash-indexed ones
+ *   symlink.c   xattr.c
+ *   check.c     describe.c                     read-only inspection
+ *
+ * Invariants:
+ *  1. Every block and inode number that came from the disk is checked (ext_block_valid,
+ *     ext_inode_number_valid) before it is used.
+ *  2. In-core group counts and the bitmaps in the buffer cache always agree; they reach the
+ *     descriptor blocks and the super block in ext_super_store, at sync.
+ *  3. A block is marked used in its bitmap before anything points at it, and freed after nothing
+ *     does.
+ */
+#ifndef LAYOUTFS_EXT_H
+#define LAYOUTFS_EXT_H
+
+#include "fs/volume.h"
+#include "layouts/ext/format.h"
+
+/* --- geometry.c: arithmetic on a super block, also used by mkfs and check -----------------------
+ */
+
+struct ext_geometry {
+    uint32_t block_size, block_bits;
+    uint64_t blocks_count;
+    uint32_t first_data_block; /* 1 with 1 KiB blocks, else 0 */
+    uint32_t blocks_per_group, inodes_per_group;
+    uint32_t groups;
+    uint32_t inodes_count;
+    uint32_t inode_size;
+    uint32_t first_ino;
+    uint32_t inode_table_blocks; /* a group */
+    uint32_t descriptor_size;    /* bytes */
+    uint32_t descriptor_blocks;  /* blocks that hold all descriptors */
+    uint32_t reserved_descriptor_blocks;
+    uint32_t compat, incompat, ro_compat;
+};
+
+/* Validates every field that arithmetic depends on, and fills *geometry. -EUCLEAN or -ENOTSUP with
+ * a sentence that starts with `name`. `device_size` in bytes. */
+int ext_geometry_load(const struct ext_disk_super *super, uint64_t device_size, const char *name,
+                      const struct log *log, struct ext_geometry *geometry);
+/* Does `group` hold a copy of the super block and descriptors (always for 0)? */
+bool ext_group_has_super(const struct ext_geometry *geometry, uint32_t group);
+/* Blocks taken at the group's start by super block, descriptors and reserved descriptors. */
+uint32_t ext_group_overhead(const struct ext_geometry *geometry, uint32_t group);
+uint64_t ext_group_first_block(const struct ext_geometry *geometry, uint32_t group);
+/* The last group may be shorter. */
+uint32_t ext_group_block_count(const struct ext_geometry *geometry, uint32_t group);
+static inline uint32_t ext_group_of_block(const struct ext_geometry *g, uint64_t block) {
+    return (uint32_t)((block - g->first_data_block) / g->blocks_per_group);
+}
+static inline uint32_t ext_group_of_inode(const struct ext_geometry *g, uint64_t ino) {
+    return (uint32_t)((ino - 1) / g->inodes_per_group);
+}
+static inline bool ext_block_valid(const struct ext_geometry *g, uint64_t block) {
+    return block > g->first_data_block && block < g->blocks_count;
+}
+static inline bool ext_inode_number_valid(const struct ext_geometry *g, uint64_t ino) {
+    return ino == EXT_ROOT_INO || (ino >= g->first_ino && ino <= g->inodes_count);
+}
+
+/* --- the mounted volume ------------------------------------------------------------------------
+ */
+
+struct ext_group {                                    /* in core */
+    uint64_t block_bitmap, inode_bitmap, inode_table; /* validated at mount */
+    uint32_t free_blocks, free_inodes, used_dirs;
+    uint16_t flags;
+    uint16_t debt; /* Orlov: directories minus files, lately created here */
+    bool dirty;    /* descriptor block must be rewritten */
+};
+
+enum ext_dir_placement { EXT_DIR_OLD, EXT_DIR_ORLOV, EXT_DIR_SEQUENTIAL };
+enum ext_block_placement { EXT_ALLOC_GOAL, EXT_ALLOC_FIRST_FIT };
+
+struct ext {
+    struct ext_geometry geometry;
+    struct volume *volume;
+    struct buffer_cache *buffers;
+    struct ext_disk_super super; /* as last read, with our changes */
+    struct ext_group *groups;    /* owned */
+    uint64_t free_blocks, reserved_blocks;
+    uint32_t free_inodes, used_dirs;
+    uint32_t hash_seed[4];
+    enum ext_hash_version hash_version; /* for new directories, signedness resolved */
+    bool hash_unsigned;
+    enum ext_dir_placement dir_placement;
+    enum ext_block_placement block_placement;
+    uint32_t prealloc_blocks; /* goal placement: how far ahead a growing file claims blocks */
+    enum ext_errors errors;
+    uint64_t scan_start; /* first-fit: no free block below this one */
+    uint32_t generation; /* next inode generation */
+    bool super_dirty;
+};
+
+struct ext_inode {                   /* struct inode's private part */
+    uint32_t block[EXT_BLOCK_SLOTS]; /* host order; a fast symlink's bytes as stored */
+    uint32_t file_acl;
+    uint32_t extra_size; /* i_extra_isize */
+    uint32_t group;      /* of the inode, or where Orlov placed the directory */
+    /* goal placement */
+    uint64_t next_logical, next_physical; /* last allocation + 1: continue there */
+    uint64_t prealloc_block;              /* claimed in the bitmap, not yet in the file */
+    uint32_t prealloc_count;
+    /* directories */
+    uint32_t insert_hint; /* linear: logical block where the last insertion found room */
+    /* the last mapped run, a look-up hint: logical, physical, length; invalidated by truncate */
+    uint32_t run_logical, run_length;
+    uint64_t run_physical;
+    /* last indirect (leaf) block looked at, 0: none */
+    uint32_t map_leaf_logical, map_leaf_block;
+};
+
+static inline struct ext *ext_of(const struct volume *volume) {
+    return volume->layout_data;
+}
+static inline struct ext_inode *ext_inode_of(struct inode *inode) {
+    return inode_private(inode);
+}
+
+/* --- super.c ------------------------------------------------------------------------------------
+ */
+
+extern const struct option_spec ext_options[];
+
+int ext_probe(struct device *device, struct probe_result *result);
+int ext_mount(struct volume *volume, const struct options *options);
+int ext_unmount(struct volume *volume);
+int ext_statfs(struct volume *volume, struct volume_usage *usage);
+/* Counts and dirty descriptors into their buffers. */
+int ext_super_store(struct ext *ext);
+int ext_sync(struct volume *volume);
+int ext_sync_inode(struct inode *inode, bool data_only);
+/* Damage was found: logs "NAME: <sentence>", marks the volume as having errors and does what its
+ * errors= says. Returns -EUCLEAN. */
+int ext_corrupt(struct ext *ext, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- format.c ------------------------------------------------------------------------------------
+ */
+
+int ext_format(struct device *device, const struct options *options);
+
+/* --- group.c: bitmaps
+ * ----------------------------------------------------------------------------- */
+
+/* Allocates up to *count contiguous blocks, at least 1, the first as near `goal` as can be (0: no
+ * goal, the inode's group). *count: how many were got. Reserved blocks are refused unless the
+ * caller is privileged (the core always is: the kernel's check is FUSE's to make). -ENOSPC. Charges
+ * COST_BLOCK_ALLOC. Does not touch inode->sectors. */
+int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t *count,
+                        uint64_t *block);
+/* Frees a run (validated here, -EUCLEAN when it covers metadata or is not in use) and forgets its
+ * buffers when `metadata`. */
+int ext_blocks_free(struct ext *ext, uint64_t block, uint64_t count, bool metadata);
+int ext_inode_number_allocate(struct ext *ext, struct inode *dir, uint32_t mode, uint64_t *ino);
+int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory);
+/* Is the number marked in use? 1, 0 or negative errno. Shared. */
+int ext_inode_number_used(struct ext *ext, uint64_t ino);
+/* The bitmap's buffer, validated once (its own metadata bits are set, padding tolerated). */
+int ext_block_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer);
+int ext_inode_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer);
+
+/* --- placement.c: strategies
+ * ------------------------------------------------------------------------ */
+
+/* The group for a new directory under `dir`, or for another new inode in it. -ENOSPC. */
+int ext_place_directory(struct ext *ext, struct inode *dir, uint32_t *group);
+int ext_place_inode(struct ext *ext, struct inode *dir, uint32_t *group);
+/* Where the inode's logical block should go, given what lies before it. 0: no preference. */
+uint64_t ext_place_block(struct ext *ext, struct inode *inode, uint64_t logical,
+                         uint64_t previous_physical);
+
+/* --- inode.c
+ * ---------------------------------------------------------------------------------------- */
+
+int ext_inode_load(struct inode *inode);
+int ext_inode_store(struct inode *inode);
+int ext_inode_create(struct inode *dir, struct inode *inode);
+int ext_inode_free(struct inode *inode);
+void ext_inode_evict(struct inode *inode);
+/* The buffer that holds the inode's record, and the record in it (inode_size bytes). */
+int ext_inode_record(struct ext *ext, uint64_t ino, struct buffer **buffer,
+                     struct ext_disk_inode **record);
+
+/* --- indirect.c
+ * ------------------------------------------------------------------------------------- */
+
+/* The physical run that holds `logical`: *physical 0 and *count > 0 for a hole. Shared. */
+int ext_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t *count);
+/* Allocates what is missing of [logical, logical + count); *done: how many from the start are
+ * mapped now (at least 1 unless an error is returned). Keeps inode->sectors. */
+int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uint64_t *done);
+int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length);
+int ext_truncate(struct inode *inode, uint64_t size);
+int ext_punch(struct inode *inode, uint64_t offset, uint64_t length);
+int ext_map(struct inode *inode, uint64_t offset, struct extent *extent);
+/* Gives preallocated blocks back (at eviction, truncate, unmount and when space runs out). */
+int ext_prealloc_discard(struct inode *inode);
+/* Bytes: the largest file the block map can hold with this block size. */
+uint64_t ext_file_size_max(const struct ext_geometry *geometry, bool large_file);
+/* Calls visit for every mapped block of the file, indirect blocks with metadata true, in file
+ * order. Stops at the first non-zero return. Used by check, explain and truncate's tests. Shared.
+ */
+int ext_blocks_each(struct inode *inode,
+                    int (*visit)(void *context, uint64_t block, uint64_t logical, bool metadata),
+                    void *context);
+
+/* --- dir.c, htree.c, hash.c
+ * ---------------------------------------------------------------------------- */
+
+int ext_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_t *ino);
+int ext_dir_insert(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
+int ext_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
+int ext_dir_rename(const struct rename *rename);
+int ext_dir_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);
+int ext_dir_empty(struct inode *dir);
+/* Writes the first block of a new directory: "." and "..". Used by inode_create. */
+int ext_dir_initialise(struct inode *dir, uint64_t parent_ino);
+/* Major and minor hash of a name. `version` as stored in the directory, signedness resolved. */
+void ext_hash_name(const char *name, uint32_t length, enum ext_hash_version version,
+                   const uint32_t seed[4], uint32_t *major, uint32_t *minor);
+
+/* --- symlink.c
+ * ------------------------------------------------------------------------------------------- */
+
+int ext_symlink_write(struct inode *inode, const char *target, uint32_t length);
+int ext_symlink_read(struct inode *inode, char *target);
+/* A symlink whose target lies in the inode's block slots. */
+bool ext_symlink_is_fast(struct inode *inode);
+
+/* --- xattr.c
+ * ---------------------------------------------------------------------------------------------- */
+
+int64_t ext_xattr_get(struct inode *inode, const char *name, void *value, size_t size);
+int ext_xattr_set(struct inode *inode, const char *name, const void *value, size_t size, int flags);
+int ext_xattr_remove(struct inode *inode, const char *name);
+int64_t ext_xattr_list(struct inode *inode, char *list, size_t size);
+/* The inode is being freed: drops its share of the attribute block. */
+int ext_xattr_free(struct inode *inode);
+
+/* --- check.c, describe.c
+ * ------------------------------------------------------------------------------------ */
+
+int ext_check(struct device *device, const struct log *log, struct check_report *report);
+int ext_describe(struct volume *volume, enum describe_kind kind, uint64_t number, json_t **object);
+int ext_explain(struct inode *inode, json_t **object);
+
+#endif
