@@ -70,12 +70,13 @@ struct inode {
     /* --- the core's (fs/inode_cache.c, fs/pagecache.c); layouts leave these alone --- */
     uint32_t references;
     struct inode *hash_next;
-    TAILQ_ENTRY(inode) lru;       /* while unreferenced */
-    struct page_tree *pages;      /* NULL until data is cached */
-    TAILQ_ENTRY(inode) writeback; /* while it has dirty pages */
-    uint64_t read_next;           /* where the next sequential read would start */
-    uint32_t read_window;         /* current read-ahead window, bytes */
-    int64_t dirty_since_ns;       /* of the oldest dirty page */
+    TAILQ_ENTRY(inode) lru;        /* while unreferenced */
+    TAILQ_ENTRY(inode) dirty_link; /* while dirty */
+    struct page_tree *pages;       /* NULL until data is cached */
+    TAILQ_ENTRY(inode) writeback;  /* while it has dirty pages */
+    uint64_t read_next;            /* where the next sequential read would start */
+    uint32_t read_window;          /* current read-ahead window, bytes */
+    int64_t dirty_since_ns;        /* of the oldest dirty page */
 };
 
 static inline void *inode_private(struct inode *inode) {
@@ -215,7 +216,7 @@ struct layout {
     int (*inode_create)(struct inode *dir, struct inode *inode);
     /* nlink is 0 and nobody uses the inode: frees data, attributes and the number. */
     int (*inode_free)(struct inode *inode);
-    /* The in-core inode goes away; free what the private part owns. May be NULL. Shared. */
+    /* The clean in-core inode goes away; free what the private part owns. May be NULL. */
     void (*inode_evict)(struct inode *inode);
     /* nlink became 0 while in use: remember it over a crash; undone by inode_free. May be NULL. */
     int (*orphan_add)(struct inode *inode);

@@ -89,6 +89,9 @@ int volume_root(struct volume *volume, struct inode **inode);
 void volume_hold(struct inode *inode, uint32_t count);
 /* Gives `count` references back; frees an unlinked inode with the last one. */
 void volume_put(struct inode *inode, uint32_t count);
+/* Drops every reference to every inode, for a front end that goes away without giving them back
+ * one by one (an unmounted FUSE session). */
+void volume_put_all(struct volume *volume);
 
 /* --- namespace --- */
 int volume_lookup(struct inode *dir, const char *name, uint32_t length, struct inode **inode);

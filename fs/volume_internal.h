@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, shared by the volume's own files (volume*.c, inode_cache.c, pagecache.c, writeback.c).
+ * Layouts, tools and the bench do not include it.
+ *
+ * The inode cache. Invariants:
+ *  1. At most one in-core inode exists for an inode number that is in use.
+ *  2. references > 0, or the inode is on the LRU list, or it is being taken away by one thread that
+ *     has already removed it from the hash table.
+ *  3. An inode that is dirty or has dirty pages is not taken away, unless it was deleted.
+ *  4. Only who holds the volume's exclusive lock takes inodes away.
+ * Locking: the cache's mutex guards the table, the lists and `references`; it is a leaf beside the
+ * pool's mutex and is never held together with it.
+ */
+#ifndef LAYOUTFS_VOLUME_INTERNAL_H
+#define LAYOUTFS_VOLUME_INTERNAL_H
+
+#include "fs/pagecache.h"
+#include "fs/volume.h"
+
+int inode_cache_create(struct volume *volume, struct inode_cache **cache);
+void inode_cache_destroy(struct inode_cache *cache);
+/* A new in-core inode, not yet in the table, with one reference and all else zero. */
+struct inode *inode_cache_new(struct volume *volume);
+/* Enters an inode made by inode_cache_new once it has its number. */
+void inode_cache_insert(struct inode *inode);
+/* Gives up an inode made by inode_cache_new that was never inserted. */
+void inode_cache_abandon(struct inode *inode);
+/* The cached inode with one more reference, or NULL. This is how write-back, which finds an inode
+ * through the page cache's list, gets a safe hold on it: note its number under the pool's mutex,
+ * release the mutex, grab it here, and give it back with volume_put while holding no lock. */
+struct inode *inode_cache_grab(struct volume *volume, uint64_t ino);
+/* Grabs or loads. Volume lock held, shared or exclusive. */
+int inode_cache_get(struct volume *volume, uint64_t ino, struct inode **inode);
+/* Puts the attributes of all dirty inodes into their blocks. Exclusive lock. */
+int inode_cache_store_dirty(struct volume *volume);
+/* Takes unreferenced clean inodes away until at most `keep` of them are left. Exclusive lock. */
+void inode_cache_trim(struct volume *volume, uint32_t keep);
+bool inode_cache_over_limit(struct volume *volume);
+
+/* Attributes have changed and must reach the layout. Exclusive lock. */
+void inode_mark_dirty(struct inode *inode);
+/* Calls layout->inode_store now. Exclusive lock. */
+int inode_store(struct inode *inode);
+int inode_store_if_dirty(struct inode *inode);
+
+/* The calendar time as the layout can keep it. */
+struct timestamp volume_now(struct volume *volume);
+struct timestamp volume_clamp_time(const struct volume *volume, struct timestamp time);
+/* 0, -EROFS, or -EIO after a shutdown. */
+int volume_writable(const struct volume *volume);
+int volume_readable(const struct volume *volume);
+/* layout->step_begin/step_end where the layout has them. Exclusive lock. */
+int volume_step_begin(struct volume *volume);
+int volume_step_end(struct volume *volume, int error);
+pthread_rwlock_t *inode_data_lock(struct inode *inode);
+/* Under a virtual clock, ends every public operation: volume_tick if it is due. Holding no lock. */
+void volume_end_operation(struct volume *volume);
+
+#endif
