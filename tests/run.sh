@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs the tests and ends with the line "N passed, N failed, N skipped"; exit code 1 if any failed.
+#
+#   tests/run.sh [--jobs N] [--only REGEX] [--lint] BUILD [SANITIZED_BUILD]
+#
+# BUILD is a meson build directory: all its unit tests and all integration tests run. In
+# SANITIZED_BUILD, made with -Db_sanitize=address,undefined, the unit tests run again and those
+# integration tests that feed the program bad input ("# sanitized" on a line of their own in the
+# script). --lint adds scripts/lint.sh, one test a tool.
+#
+# A unit test program counts once for each of its cases. An integration test is one case; it runs in
+# an empty directory of its own, exits with 0 (passed), 77 (skipped, the last line says why) or else,
+# and says "# alone" on a line of its own when others must not run beside it.
+set -uo pipefail
+export LC_ALL=C
+
+source_root=$(cd "$(dirname "$0")/.." && pwd)
+export LAYOUTFS_SOURCE=$source_root
+export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
+time_limit=${LAYOUTFS_TEST_SECONDS:-600}
+
+usage() {
+    sed -n 's/^# \{0,1\}//; 4,17p' "$0" >&2
+    exit 2
+}
+
+jobs=$(nproc)
+only=.
+lint=false
+while [ $# -gt 0 ]; do
+    case $1 in
+    --jobs) jobs=${2:?} && shift 2 ;;
+    --only) only=${2:?} && shift 2 ;;
+    --lint) lint=true && shift ;;
+    -*) usage ;;
+    *) break ;;
+    esac
+done
+[ $# -eq 1 ] || [ $# -eq 2 ] || usage
+build=$(cd "$1" && pwd) || exit 2
+sanitized=${2:+$(cd "$2" && pwd)}
+
+results=$(mktemp -d "${TMPDIR:-/tmp}/layoutfs-tests.XXXXXX")
+stop() {
+    local job
+    for job in $(jobs -pr); do
+        pkill -TERM -P "$job" # timeout, which passes it on to the test
+    done
+    wait
+    rm -rf "$results"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM HUP
+
+# run_test NUMBER KIND NAME BUILD: leaves NUMBER.log, and NUMBER.result with "passed failed skipped".
+run_test() {
+    local number=$1 kind=$2 name=$3 build=$4 start=$EPOCHREALTIME code=0
+    local log=$results/$1.log tap=$results/$1.tap work=$results/$1.work
+    mkdir "$work"
+    (
+        cd "$work" || exit 1
+        export TMPDIR=$work LAYOUTFS=$build/tools/layoutfs
+        case $kind in
+        unit) CK_TAP_LOG_FILE_NAME=$tap exec timeout -k 10 "$time_limit" "$build/tests/test_$name" ;;
+        lint) exec timeout -k 10 "$time_limit" bash "$source_root/scripts/lint.sh" "$name" "$build" ;;
+        *) exec timeout -k 10 "$time_limit" bash "$source_root/tests/integration/$name.sh" ;;
+        esac
+    ) >"$log" 2>&1 </dev/null || code=$?
+    rm -rf "$work"
+    [ $code -ne 124 ] || echo "took longer than $time_limit s" >>"$log"
+
+    local passed=0 failed=0 skipped=0 note=
+    if [ -s "$tap" ]; then
+        passed=$(grep -c '^ok ' "$tap")
+        failed=$(grep -c '^not ok ' "$tap")
+        note="$((passed + failed)) cases"
+    elif [ $code -eq 0 ]; then
+        passed=1
+    elif [ $code -eq 77 ]; then
+        skipped=1
+        note=$(tail -n 1 "$log")
+    fi
+    # A crash or a leak between the cases is a failure, too.
+    [ $code -eq 0 ] || [ $code -eq 77 ] || [ "$failed" -gt 0 ] || failed=1
+    [ "$failed" -eq 0 ] || note+="${note:+, }exit code $code"
+
+    local verdict=pass label=$kind/$name
+    [ "$skipped" -eq 0 ] || verdict=skip
+    [ "$failed" -eq 0 ] || verdict=FAIL
+    [ "$build" != "$sanitized" ] || label+=" (sanitized)"
+    local elapsed=$(((${EPOCHREALTIME/./} - ${start/./}) / 1000))
+    printf '%s  %-44s %4d.%03d s  %s\n' "$verdict" "$label" $((elapsed / 1000)) $((elapsed % 1000)) \
+        "$note"
+    echo "$passed $failed $skipped $label" >"$results/$number.result"
+}
+
+number=0
+# start_test KIND NAME BUILD: as soon as fewer than $jobs run.
+start_test() {
+    grep -Eq -- "$only" <<<"$1/$2" || return 0
+    while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do
+        wait -n
+    done
+    number=$((number + 1))
+    run_test $number "$@" &
+}
+
+unit_tests() {
+    local program
+    for program in "$1"/tests/test_*; do
+        [ -f "$program" ] && [ -x "$program" ] || continue
+        program=${program##*/}
+        start_test unit "${program#test_}" "$1"
+    done
+}
+
+# integration_tests BUILD MARK yes|no: those that have (or have not) the mark.
+integration_tests() {
+    local script marked name
+    for script in "$source_root"/tests/integration/*.sh; do
+        name=${script##*/}
+        marked=no
+        ! grep -qx "# $2" "$script" || marked=yes
+        [ "$marked" != "$3" ] || start_test integration "${name%.sh}" "$1"
+    done
+}
+
+unit_tests "$build"
+[ -z "$sanitized" ] || unit_tests "$sanitized"
+integration_tests "$build" alone no
+[ -z "$sanitized" ] || integration_tests "$sanitized" sanitized yes
+if $lint; then
+    for tool in format tidy cppcheck shell; do
+        start_test lint "$tool" "$build"
+    done
+fi
+wait
+jobs=1
+integration_tests "$build" alone yes
+wait
+
+passed=0 failed=0 skipped=0
+for ((i = 1; i <= number; i++)); do
+    read -r p f s label <"$results/$i.result" || continue
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    [ "$f" -eq 0 ] || { printf '\n--- %s ---\n' "$label" && cat "$results/$i.log"; }
+done
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
