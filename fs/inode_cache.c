@@ -300,8 +300,9 @@ bool inode_cache_over_limit(struct volume *volume) {
     return __atomic_load_n(&cache->idle_count, __ATOMIC_RELAXED) > cache->limit + cache->limit / 8;
 }
 
-/* Picks the next victim under the mutex: idle, clean, in LRU order. */
-static struct inode *take_idle(struct inode_cache *cache, uint32_t keep) {
+void inode_cache_trim(struct volume *volume, uint32_t keep) {
+    struct inode_cache *cache = volume->inode_cache;
+    struct inode_list victims = TAILQ_HEAD_INITIALIZER(victims);
     struct inode *inode, *next;
 
     pthread_mutex_lock(&cache->mutex);
@@ -312,21 +313,17 @@ static struct inode *take_idle(struct inode_cache *cache, uint32_t keep) {
         TAILQ_REMOVE(&cache->lru, inode, lru);
         cache->idle_count--;
         unlink_from(cache, inode);
-        pthread_mutex_unlock(&cache->mutex);
-        return inode;
+        TAILQ_INSERT_TAIL(&victims, inode, lru);
     }
     pthread_mutex_unlock(&cache->mutex);
-    return NULL;
+    while ((inode = TAILQ_FIRST(&victims))) {
+        TAILQ_REMOVE(&victims, inode, lru);
+        dispose(inode);
+    }
 }
 
-void inode_cache_trim(struct volume *volume, uint32_t keep) {
-    struct inode_cache *cache = volume->inode_cache;
-    struct inode *inode;
-
-    if (keep > cache->limit)
-        keep = cache->limit;
-    while ((inode = take_idle(cache, keep)))
-        dispose(inode);
+uint32_t inode_cache_limit(const struct volume *volume) {
+    return volume->inode_cache->limit;
 }
 
 void inode_mark_dirty(struct inode *inode) {

@@ -1,1 +1,581 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs. The life of a mounted volume, its attributes, and the periodic work. Interface and
+ * locking order: fs/volume.h. The namespace is in volume_names.c, data in volume_data.c.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/volume_internal.h"
+
+static const struct option_choice atime_choices[] = {
+    {"relatime", "on read, if it is older than mtime, ctime or a day", ATIME_RELATIME},
+    {"noatime", "never on read", ATIME_NONE},
+    {"strictatime", "at every read", ATIME_STRICT},
+    {0},
+};
+
+const struct option_spec volume_options[] = {
+    {.name = "atime",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "relatime",
+     .choices = atime_choices,
+     .description = "when reading a file updates its access time"},
+    {.name = "cache",
+     .kind = OPTION_SIZE,
+     .scope = OPTION_MOUNT,
+     .minimum = 1 << 20,
+     .maximum = INT64_C(1) << 46,
+     .description = "memory for cached data and metadata, bytes (default: 512M, or the "
+                    "modelled machine's)"},
+    {0},
+};
+
+/* Write-back as Linux does it by default, with a cache that suits a mount. */
+static const struct machine wall_machine = {
+    .name = "wall",
+    .memory_bytes = UINT64_C(512) << 20,
+    .dirty_background_percent = 10,
+    .dirty_percent = 40,
+    .dirty_expire_ns = 30 * NS_PER_SEC,
+    .writeback_interval_ns = 5 * NS_PER_SEC,
+    .readahead_bytes = 1 << 20,
+};
+
+/* --- shared helpers ------------------------------------------------------------------------------
+ */
+
+pthread_rwlock_t *inode_data_lock(struct inode *inode) {
+    return &inode->volume->data_locks[inode->ino % VOLUME_DATA_LOCKS];
+}
+
+int volume_readable(const struct volume *volume) {
+    return volume->shut_down ? -EIO : 0;
+}
+
+int volume_writable(const struct volume *volume) {
+    return volume->shut_down ? -EIO : volume->read_only ? -EROFS : 0;
+}
+
+void volume_fail(struct volume *volume, bool shut_down) {
+    volume->read_only = true;
+    if (shut_down)
+        volume->shut_down = true;
+}
+
+int volume_step_begin(struct volume *volume) {
+    return volume->layout->step_begin ? volume->layout->step_begin(volume) : 0;
+}
+
+int volume_step_end(struct volume *volume, int error) {
+    int end = volume->layout->step_end ? volume->layout->step_end(volume) : 0;
+
+    return error ? error : end;
+}
+
+static bool time_before(struct timestamp a, struct timestamp b) {
+    return a.seconds != b.seconds ? a.seconds < b.seconds : a.nanoseconds < b.nanoseconds;
+}
+
+struct timestamp volume_clamp_time(const struct volume *volume, struct timestamp time) {
+    const struct layout_limits *limits = &volume->limits;
+
+    if (time_before(time, limits->time_min))
+        return limits->time_min;
+    if (time_before(limits->time_max, time))
+        return limits->time_max;
+    if (limits->time_granularity_ns > 1)
+        time.nanoseconds -= time.nanoseconds % limits->time_granularity_ns;
+    return time;
+}
+
+struct timestamp volume_now(struct volume *volume) {
+    return volume_clamp_time(volume, clock_calendar(volume->clock));
+}
+
+void volume_end_operation(struct volume *volume) {
+    if (inode_cache_over_limit(volume)) {
+        pthread_rwlock_wrlock(&volume->lock);
+        if (!volume->read_only)
+            inode_cache_store_dirty(volume);
+        inode_cache_trim(volume, inode_cache_limit(volume));
+        pthread_rwlock_unlock(&volume->lock);
+    }
+    if (clock_is_virtual(volume->clock))
+        volume_tick(volume);
+}
+
+/* --- mounting ------------------------------------------------------------------------------------
+ */
+
+static unsigned table_count(const struct option_spec *table) {
+    unsigned count = 0;
+
+    while (table && table[count].name)
+        count++;
+    return count;
+}
+
+/* The core's options followed by the layout's, as one table. */
+static struct option_spec *merge_tables(const struct option_spec *layout_table) {
+    unsigned core = table_count(volume_options), own = table_count(layout_table);
+    struct option_spec *table = calloc(core + own + 1, sizeof(*table));
+
+    if (table) {
+        memcpy(table, volume_options, core * sizeof(*table));
+        if (own)
+            memcpy(table + core, layout_table, own * sizeof(*table));
+    }
+    return table;
+}
+
+static int parse_options(struct options *options, const struct option_spec *table,
+                         const struct layout_type *type, const struct volume_config *config) {
+    int error = options_init(options, table, OPTION_MOUNT, config->log);
+
+    if (error)
+        return error;
+    if (type && type->mount_options)
+        error = options_parse(options, type->mount_options);
+    if (!error)
+        error = options_parse(options, config->options);
+    if (error)
+        options_free(options);
+    return error;
+}
+
+static int choose_layout(struct volume *volume, const struct volume_config *config,
+                         const struct layout_type **type) {
+    struct probe_result probe;
+
+    if (config->type) {
+        int error = layout_find(config->type, &volume->layout, type);
+        if (error)
+            log_error(config->log, "%s: unknown type; 'layoutfs options' lists them", config->type);
+        return error;
+    }
+    *type = NULL;
+    int error = layout_probe(config->device, &volume->layout, &probe);
+    if (!error && probe.type)
+        layout_find(probe.type, &volume->layout, type);
+    return error;
+}
+
+static void init_locks(struct volume *volume) {
+    pthread_rwlock_init(&volume->lock, NULL);
+    for (unsigned i = 0; i < VOLUME_DATA_LOCKS; i++)
+        pthread_rwlock_init(&volume->data_locks[i], NULL);
+}
+
+static void destroy_locks(struct volume *volume) {
+    pthread_rwlock_destroy(&volume->lock);
+    for (unsigned i = 0; i < VOLUME_DATA_LOCKS; i++)
+        pthread_rwlock_destroy(&volume->data_locks[i]);
+}
+
+/* The reverse of volume_build, for whatever part of it has happened. */
+static void volume_release(struct volume *volume) {
+    inode_cache_destroy(volume->inode_cache);
+    page_cache_destroy(volume->page_cache);
+    if (volume->buffers)
+        buffer_cache_destroy(volume->buffers);
+    pool_destroy(&volume->pool);
+    destroy_locks(volume);
+    free(volume);
+}
+
+static int volume_build(struct volume *volume, const struct options *options) {
+    int error = inode_cache_create(volume, &volume->inode_cache);
+
+    if (!error)
+        error = page_cache_create(volume, &volume->page_cache);
+    if (!error)
+        error = volume->layout->mount(volume, options);
+    return error;
+}
+
+static void apply_core_options(struct volume *volume, const struct volume_config *config,
+                               const struct options *options) {
+    volume->machine = config->machine ? *config->machine : wall_machine;
+    if (options_given(options, "cache"))
+        volume->machine.memory_bytes = (uint64_t)options_number(options, "cache");
+    volume->atime_policy = (enum atime_policy)options_number(options, "atime");
+}
+
+static int volume_new(const struct volume_config *config, struct volume **out) {
+    struct volume *volume = calloc(1, sizeof(*volume));
+
+    if (!volume)
+        return -ENOMEM;
+    volume->device = config->device;
+    volume->clock = config->clock;
+    volume->log = config->log;
+    volume->read_only = config->read_only || (config->device && config->device->read_only);
+    snprintf(volume->name, sizeof(volume->name), "%s",
+             config->device ? config->device->name
+             : config->type ? config->type
+                            : "volume");
+    *out = volume;
+    return 0;
+}
+
+static int mount_with(struct volume *volume, const struct volume_config *config,
+                      const struct layout_type *type) {
+    struct option_spec *table = merge_tables(volume->layout->options);
+    struct options options;
+
+    if (!table)
+        return -ENOMEM;
+    int error = parse_options(&options, table, type, config);
+    if (!error) {
+        apply_core_options(volume, config, &options);
+        error = pool_init(&volume->pool, volume->machine.memory_bytes);
+        if (!error) {
+            init_locks(volume);
+            error = volume_build(volume, &options);
+            if (error)
+                volume_release(volume);
+        } else {
+            free(volume);
+        }
+        options_free(&options);
+    } else {
+        free(volume);
+    }
+    free(table);
+    return error;
+}
+
+int volume_open(const struct volume_config *config, struct volume **out) {
+    const struct layout_type *type;
+    struct volume *volume;
+    int error = volume_new(config, &volume);
+
+    if (error)
+        return error;
+    error = choose_layout(volume, config, &type);
+    if (!error && !config->device && !(volume->layout->flags & LAYOUT_VOLATILE)) {
+        log_error(config->log, "type %s needs an image or device", volume->layout->name);
+        error = -EINVAL;
+    }
+    if (error) {
+        free(volume);
+        return error;
+    }
+    error = mount_with(volume, config, type);
+    if (error)
+        return error;
+    volume->writeback_next_ns = clock_now(volume->clock) + volume->machine.writeback_interval_ns;
+    if (!clock_is_virtual(volume->clock)) {
+        error = flusher_start(volume);
+        if (error) {
+            volume->device = NULL; /* stays the caller's */
+            volume_close(volume);
+            return error;
+        }
+    }
+    *out = volume;
+    return 0;
+}
+
+int volume_close(struct volume *volume) {
+    struct device *device = volume->device;
+
+    flusher_stop(volume);
+    int first_error = volume_writable(volume) == 0 ? volume_sync(volume) : 0;
+    pthread_rwlock_wrlock(&volume->lock);
+    inode_cache_trim(volume, 0);
+    int error = volume->layout->unmount(volume);
+    pthread_rwlock_unlock(&volume->lock);
+    if (!first_error)
+        first_error = error;
+    volume_release(volume);
+    device_close(device);
+    return first_error;
+}
+
+/* --- inodes and attributes -----------------------------------------------------------------------
+ */
+
+int volume_get(struct volume *volume, uint64_t ino, struct inode **inode) {
+    pthread_rwlock_rdlock(&volume->lock);
+    int error = volume_readable(volume);
+    if (!error)
+        error = inode_cache_get(volume, ino, inode);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+int volume_root(struct volume *volume, struct inode **inode) {
+    return volume_get(volume, volume->root_ino, inode);
+}
+
+void volume_getattr(struct inode *inode, struct attributes *a) {
+    struct volume *volume = inode->volume;
+
+    pthread_rwlock_rdlock(&volume->lock);
+    *a = (struct attributes){
+        .ino = inode->ino,
+        .size = inode->size,
+        .sectors = inode->sectors,
+        .atime = inode->atime,
+        .mtime = inode->mtime,
+        .ctime = inode->ctime,
+        .btime = inode->btime,
+        .generation = inode->generation,
+        .mode = inode->mode,
+        .uid = inode->uid,
+        .gid = inode->gid,
+        .nlink = inode->nlink,
+        .rdev = inode->rdev,
+        .flags = inode->flags,
+        .block_size = volume->buffers ? buffer_block_size(volume->buffers) : PAGE_SIZE_BYTES,
+    };
+    pthread_rwlock_unlock(&volume->lock);
+}
+
+#define SETTABLE_FLAGS                                                                             \
+    ((uint32_t)(INODE_SYNC | INODE_IMMUTABLE | INODE_APPEND | INODE_NODUMP | INODE_NOATIME))
+
+static void apply_times(struct inode *inode, unsigned mask, const struct attributes *a,
+                        struct timestamp now) {
+    const struct volume *volume = inode->volume;
+
+    if (mask & SETATTR_ATIME)
+        inode->atime = volume_clamp_time(volume, a->atime);
+    if (mask & SETATTR_MTIME)
+        inode->mtime = volume_clamp_time(volume, a->mtime);
+    if (mask & SETATTR_ATIME_NOW)
+        inode->atime = now;
+    if (mask & SETATTR_MTIME_NOW)
+        inode->mtime = now;
+    inode->ctime = mask & SETATTR_CTIME ? volume_clamp_time(volume, a->ctime) : now;
+}
+
+static void apply_attributes(struct inode *inode, unsigned mask, const struct attributes *a) {
+    if (mask & SETATTR_MODE)
+        inode->mode = (inode->mode & S_IFMT) | (a->mode & 07777);
+    if (mask & SETATTR_UID)
+        inode->uid = a->uid;
+    if (mask & SETATTR_GID)
+        inode->gid = a->gid;
+    if (mask & SETATTR_KILL_SUID_SGID) {
+        inode->mode &= ~(uint32_t)S_ISUID;
+        if (inode->mode & S_IXGRP)
+            inode->mode &= ~(uint32_t)S_ISGID;
+    }
+    if (mask & SETATTR_FLAGS)
+        inode->flags = (inode->flags & ~SETTABLE_FLAGS) | (a->flags & SETTABLE_FLAGS);
+}
+
+/* An immutable or append-only file takes no change but of its flags, and of its access time. */
+static int setattr_allowed(const struct inode *inode, unsigned mask) {
+    unsigned harmless = SETATTR_FLAGS | SETATTR_CTIME;
+
+    if (inode->flags & INODE_IMMUTABLE && mask & ~harmless)
+        return -EPERM;
+    harmless |= SETATTR_ATIME_NOW | SETATTR_MTIME_NOW;
+    return inode->flags & INODE_APPEND && mask & ~harmless ? -EPERM : 0;
+}
+
+static int setattr_locked(struct inode *inode, unsigned mask, const struct attributes *a) {
+    struct volume *volume = inode->volume;
+    int error = volume_writable(volume);
+
+    if (!error)
+        error = setattr_allowed(inode, mask);
+    if (!error)
+        error = volume_step_begin(volume);
+    if (error)
+        return error;
+    apply_attributes(inode, mask, a);
+    apply_times(inode, mask, a, volume_now(volume));
+    return volume_step_end(volume, inode_store(inode));
+}
+
+int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *attributes) {
+    struct volume *volume = inode->volume;
+    int error = 0;
+
+    if (mask & SETATTR_SIZE) {
+        error = volume_truncate(inode, attributes->size);
+        mask &= ~(unsigned)SETATTR_SIZE;
+    }
+    if (!error && mask) {
+        pthread_rwlock_wrlock(&volume->lock);
+        error = setattr_locked(inode, mask, attributes);
+        pthread_rwlock_unlock(&volume->lock);
+    }
+    volume_end_operation(volume);
+    return error;
+}
+
+/* --- extended attributes
+ * -------------------------------------------------------------------------- */
+
+int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size) {
+    struct volume *volume = inode->volume;
+
+    if (!volume->layout->xattr_get)
+        return -ENOTSUP;
+    pthread_rwlock_rdlock(&volume->lock);
+    int64_t result = volume_readable(volume);
+    if (!result)
+        result = volume->layout->xattr_get(inode, name, value, size);
+    pthread_rwlock_unlock(&volume->lock);
+    return result;
+}
+
+int64_t volume_listxattr(struct inode *inode, char *list, size_t size) {
+    struct volume *volume = inode->volume;
+
+    if (!volume->layout->xattr_list)
+        return -ENOTSUP;
+    pthread_rwlock_rdlock(&volume->lock);
+    int64_t result = volume_readable(volume);
+    if (!result)
+        result = volume->layout->xattr_list(inode, list, size);
+    pthread_rwlock_unlock(&volume->lock);
+    return result;
+}
+
+/* Sets (value not NULL) or removes; exclusive lock held. */
+static int xattr_change(struct inode *inode, const char *name, const void *value, size_t size,
+                        int flags) {
+    struct volume *volume = inode->volume;
+    int error = volume_writable(volume);
+
+    if (!error && inode->flags & (INODE_IMMUTABLE | INODE_APPEND))
+        error = -EPERM;
+    if (!error)
+        error = volume_step_begin(volume);
+    if (error)
+        return error;
+    if (value)
+        error = volume->layout->xattr_set(inode, name, value, size, flags);
+    else
+        error = volume->layout->xattr_remove(inode, name);
+    if (!error) {
+        inode->ctime = volume_now(volume);
+        error = inode_store(inode);
+    }
+    return volume_step_end(volume, error);
+}
+
+int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
+                    int flags) {
+    struct volume *volume = inode->volume;
+
+    if (!volume->layout->xattr_set)
+        return -ENOTSUP;
+    pthread_rwlock_wrlock(&volume->lock);
+    int error = xattr_change(inode, name, value ? value : "", size, flags);
+    pthread_rwlock_unlock(&volume->lock);
+    volume_end_operation(volume);
+    return error;
+}
+
+int volume_removexattr(struct inode *inode, const char *name) {
+    struct volume *volume = inode->volume;
+
+    if (!volume->layout->xattr_remove)
+        return -ENOTSUP;
+    pthread_rwlock_wrlock(&volume->lock);
+    int error = xattr_change(inode, name, NULL, 0, 0);
+    pthread_rwlock_unlock(&volume->lock);
+    volume_end_operation(volume);
+    return error;
+}
+
+/* --- the whole volume
+ * ------------------------------------------------------------------------------ */
+
+int volume_statfs(struct volume *volume, struct volume_usage *usage) {
+    pthread_rwlock_rdlock(&volume->lock);
+    int error = volume_readable(volume);
+    if (!error)
+        error = volume->layout->statfs(volume, usage);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+int volume_sync(struct volume *volume) {
+    int error = volume_writable(volume);
+
+    if (error)
+        return error == -EROFS ? 0 : error;
+    error = writeback_all(volume);
+    pthread_rwlock_wrlock(&volume->lock);
+    int second = inode_cache_store_dirty(volume);
+    if (!error)
+        error = second;
+    second = volume->layout->sync(volume);
+    pthread_rwlock_unlock(&volume->lock);
+    return error ? error : second;
+}
+
+int volume_drop_caches(struct volume *volume) {
+    int error = volume_sync(volume);
+
+    if (!error && volume->device)
+        error = device_drain(volume->device);
+    pthread_rwlock_wrlock(&volume->lock);
+    inode_cache_trim(volume, 0);
+    pool_lock(&volume->pool);
+    pool_shrink(&volume->pool, 0);
+    pool_unlock(&volume->pool);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+int volume_tick(struct volume *volume) {
+    int64_t now = clock_now(volume->clock);
+    const struct layout *layout = volume->layout;
+    int error = 0;
+
+    if (volume_writable(volume))
+        return 0;
+    if (now >= volume->writeback_next_ns) {
+        volume->writeback_next_ns = now + volume->machine.writeback_interval_ns;
+        pthread_rwlock_wrlock(&volume->lock);
+        error = inode_cache_store_dirty(volume);
+        pthread_rwlock_unlock(&volume->lock);
+        int second = writeback_periodic(volume);
+        if (!error)
+            error = second;
+    }
+    if (layout->idle && now >= volume->idle_next_ns) {
+        pthread_rwlock_wrlock(&volume->lock);
+        int second = layout->idle(volume, now, &volume->idle_next_ns);
+        pthread_rwlock_unlock(&volume->lock);
+        if (!error)
+            error = second;
+    }
+    return error;
+}
+
+int volume_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
+                    json_t **object) {
+    if (!volume->layout->describe)
+        return -ENOTSUP;
+    pthread_rwlock_rdlock(&volume->lock);
+    int error = volume->layout->describe(volume, kind, number, object);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+int volume_explain(struct inode *inode, json_t **object) {
+    struct volume *volume = inode->volume;
+
+    if (!volume->layout->explain)
+        return -ENOTSUP;
+    pthread_rwlock_rdlock(&volume->lock);
+    int error = volume->layout->explain(inode, object);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}

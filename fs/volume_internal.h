@@ -9,8 +9,8 @@
  *     has already removed it from the hash table.
  *  3. An inode that is dirty or has dirty pages is not taken away, unless it was deleted.
  *  4. Only who holds the volume's exclusive lock takes inodes away.
- * Locking: the cache's mutex guards the table, the lists and `references`; it is a leaf beside the
- * pool's mutex and is never held together with it.
+ * Locking: the cache's mutex guards the table, the lists and `references`. The pool's mutex may be
+ * taken while it is held, never the other way round.
  */
 #ifndef LAYOUTFS_VOLUME_INTERNAL_H
 #define LAYOUTFS_VOLUME_INTERNAL_H
@@ -36,6 +36,8 @@ int inode_cache_get(struct volume *volume, uint64_t ino, struct inode **inode);
 int inode_cache_store_dirty(struct volume *volume);
 /* Takes unreferenced clean inodes away until at most `keep` of them are left. Exclusive lock. */
 void inode_cache_trim(struct volume *volume, uint32_t keep);
+/* How many unreferenced inodes are kept, and whether there are clearly more. */
+uint32_t inode_cache_limit(const struct volume *volume);
 bool inode_cache_over_limit(struct volume *volume);
 
 /* Attributes have changed and must reach the layout. Exclusive lock. */
