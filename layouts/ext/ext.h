@@ -56,6 +56,8 @@ uint32_t ext_group_overhead(const struct ext_geometry *geometry, uint32_t group)
 uint64_t ext_group_first_block(const struct ext_geometry *geometry, uint32_t group);
 /* The last group may be shorter. */
 uint32_t ext_group_block_count(const struct ext_geometry *geometry, uint32_t group);
+/* Blocks of the whole volume that can never hold a file: what statfs leaves out of the total. */
+uint64_t ext_geometry_overhead(const struct ext_geometry *geometry);
 static inline uint32_t ext_group_of_block(const struct ext_geometry *g, uint64_t block) {
     return (uint32_t)((block - g->first_data_block) / g->blocks_per_group);
 }
@@ -78,7 +80,17 @@ struct ext_group {                                    /* in core */
     uint16_t flags;
     uint16_t debt; /* Orlov: directories minus files, lately created here */
     bool dirty;    /* descriptor block must be rewritten */
+    /* Look-up hints of group.c: bits below these are all set. Zero is always true. */
+    uint32_t block_hint, inode_hint;
 };
+
+/* Goal placement: blocks that a growing file will ask for next. Nothing on disk knows of it: other
+ * files' allocations step over a window as long as there is room elsewhere. */
+struct ext_window {
+    uint64_t ino, block;
+    uint32_t count; /* 0: not in use */
+};
+#define EXT_WINDOWS 8u
 
 enum ext_dir_placement { EXT_DIR_OLD, EXT_DIR_ORLOV, EXT_DIR_SEQUENTIAL };
 enum ext_block_placement { EXT_ALLOC_GOAL, EXT_ALLOC_FIRST_FIT };
@@ -99,6 +111,10 @@ struct ext {
     uint32_t prealloc_blocks; /* goal placement: how far ahead a growing file claims blocks */
     enum ext_errors errors;
     uint64_t scan_start; /* first-fit: no free block below this one */
+    uint32_t scan_group; /* sequential: no free inode in groups below this one */
+    struct ext_window windows[EXT_WINDOWS];
+    uint32_t window_next; /* the next to be replaced */
+    uint32_t windows_used;
     uint32_t generation; /* next inode generation */
     bool super_dirty;
 };
@@ -108,17 +124,11 @@ struct ext_inode {                   /* struct inode's private part */
     uint32_t file_acl;
     uint32_t extra_size; /* i_extra_isize */
     uint32_t group;      /* of the inode, or where Orlov placed the directory */
-    /* goal placement */
-    uint64_t next_logical, next_physical; /* last allocation + 1: continue there */
-    uint64_t prealloc_block;              /* claimed in the bitmap, not yet in the file */
-    uint32_t prealloc_count;
+    bool fresh;          /* never stored: the record on disk is a former inode's */
+    /* goal placement: the last allocation's end; next_physical 0: not known */
+    uint64_t next_logical, next_physical;
     /* directories */
     uint32_t insert_hint; /* linear: logical block where the last insertion found room */
-    /* the last mapped run, a look-up hint: logical, physical, length; invalidated by truncate */
-    uint32_t run_logical, run_length;
-    uint64_t run_physical;
-    /* last indirect (leaf) block looked at, 0: none */
-    uint32_t map_leaf_logical, map_leaf_block;
 };
 
 static inline struct ext *ext_of(const struct volume *volume) {
@@ -164,6 +174,8 @@ int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uin
 int ext_blocks_free(struct ext *ext, uint64_t block, uint64_t count, bool metadata);
 int ext_inode_number_allocate(struct ext *ext, struct inode *dir, uint32_t mode, uint64_t *ino);
 int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory);
+/* Is the run inside the volume and clear of every group's own metadata? */
+bool ext_blocks_are_data(const struct ext *ext, uint64_t block, uint64_t count);
 /* Is the number marked in use? 1, 0 or negative errno. Shared. */
 int ext_inode_number_used(struct ext *ext, uint64_t ino);
 /* The bitmap's buffer, validated once (its own metadata bits are set, padding tolerated). */
@@ -179,6 +191,15 @@ int ext_place_inode(struct ext *ext, struct inode *dir, uint32_t *group);
 /* Where the inode's logical block should go, given what lies before it. 0: no preference. */
 uint64_t ext_place_block(struct ext *ext, struct inode *inode, uint64_t logical,
                          uint64_t previous_physical);
+/* Remembers that [logical, logical + count) of the inode now lies at `block`, `sequential` when
+ * that continued the previous allocation, which earns a regular file a window. */
+void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint64_t block,
+                    uint32_t count, bool sequential);
+/* How many of `count` blocks from `block` on lie before the next window of another inode. 0: inside
+ * one, which ends at *end. */
+uint32_t ext_window_clip(const struct ext *ext, uint64_t ino, uint64_t block, uint32_t count,
+                         uint64_t *end);
+void ext_windows_discard(struct ext *ext);
 
 /* --- inode.c
  * ---------------------------------------------------------------------------------------- */
@@ -204,8 +225,8 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_truncate(struct inode *inode, uint64_t size);
 int ext_punch(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_map(struct inode *inode, uint64_t offset, struct extent *extent);
-/* Gives preallocated blocks back (at eviction, truncate, unmount and when space runs out). */
-int ext_prealloc_discard(struct inode *inode);
+/* Does the inode have a block map (a regular file, a directory, a slow symlink)? */
+bool ext_has_block_map(struct inode *inode);
 /* Bytes: the largest file the block map can hold with this block size. */
 uint64_t ext_file_size_max(const struct ext_geometry *geometry, bool large_file);
 /* Calls visit for every mapped block of the file, indirect blocks with metadata true, in file

@@ -1,1 +1,198 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/ext, the top: what the core sees of this layout. Tables only.
+ */
+#include "layouts/ext/ext.h"
+
+static const struct option_choice errors_choices[] = {
+    {"continue", "note the damage in the super block and go on", EXT_ERRORS_CONTINUE},
+    {"remount-ro", "stop writing: the volume becomes read-only", EXT_ERRORS_RO},
+    {"panic", "stop everything: each later operation fails with EIO", EXT_ERRORS_PANIC},
+    {0},
+};
+
+static const struct option_choice hash_choices[] = {
+    {"half_md4", "half an MD4 round over the name; today's default", EXT_HASH_HALF_MD4},
+    {"tea", "the TEA cipher as a hash; slower", EXT_HASH_TEA},
+    {"legacy", "the first hash of 2002; spreads similar names badly", EXT_HASH_LEGACY},
+    {0},
+};
+
+static const struct option_choice dir_placement_choices[] = {
+    {"orlov", "top-level directories spread out, the others near their parent (Linux 2.5.46 on)",
+     EXT_DIR_ORLOV},
+    {"old", "every directory to the emptiest group, an even spread (before Linux 2.5.46)",
+     EXT_DIR_OLD},
+    {"sequential", "every directory to the first group with room", EXT_DIR_SEQUENTIAL},
+    {0},
+};
+
+static const struct option_choice alloc_choices[] = {
+    {"goal", "near the file's last block, else near its inode, with preallocation", EXT_ALLOC_GOAL},
+    {"first-fit", "the first free block of the volume, whatever the file", EXT_ALLOC_FIRST_FIT},
+    {0},
+};
+
+static const struct option_choice block_size_choices[] = {
+    {"1024", "1 KiB: little waste with small files, files up to 16 GiB", 1024},
+    {"2048", "2 KiB", 2048},
+    {"4096", "4 KiB: fewest seeks and indirect blocks", 4096},
+    {0},
+};
+
+static const struct option_choice inode_size_choices[] = {
+    {"128", "the classic record: times in whole seconds up to 2038", 128},
+    {"256", "nanoseconds, times up to 2446, creation time, attributes beside the inode", 256},
+    {0},
+};
+
+const struct option_spec ext_options[] = {
+    {.name = "block_size",
+     .letter = 'b',
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MKFS,
+     .default_text = "4096",
+     .choices = block_size_choices,
+     .description = "bytes in a block"},
+    {.name = "inode_ratio",
+     .letter = 'i',
+     .kind = OPTION_SIZE,
+     .scope = OPTION_MKFS,
+     .default_text = "8192",
+     .minimum = 1024,
+     .maximum = 64 << 20,
+     .description = "make one inode for this many bytes of the volume"},
+    {.name = "inode_size",
+     .letter = 'I',
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MKFS,
+     .default_text = "128",
+     .choices = inode_size_choices,
+     .description = "bytes in an inode's record"},
+    {.name = "inodes",
+     .letter = 'N',
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MKFS,
+     .minimum = 1,
+     .maximum = UINT32_MAX,
+     .description = "make at least this many inodes (default: by inode_ratio)"},
+    {.name = "reserved",
+     .letter = 'm',
+     .kind = OPTION_TEXT,
+     .scope = OPTION_MKFS,
+     .default_text = "5",
+     .description = "percent of the blocks kept for root, 0 to 50, up to 4 decimals"},
+    {.name = "label",
+     .letter = 'L',
+     .kind = OPTION_TEXT,
+     .scope = OPTION_MKFS,
+     .description = "the volume's name, at most 16 bytes (default: none)"},
+    {.name = "uuid",
+     .letter = 'U',
+     .kind = OPTION_TEXT,
+     .scope = OPTION_MKFS,
+     .description = "the volume's UUID; the hash seed then follows from it (default: random)"},
+    {.name = "features",
+     .letter = 'O',
+     .kind = OPTION_TEXT,
+     .scope = OPTION_MKFS,
+     .description = "list separated by ':' (or ',' after -O), ^ clears: sparse_super, filetype, "
+                    "resize_inode, large_file, ext_attr, dir_index, none (default: all)"},
+    {.name = "blocks_per_group",
+     .letter = 'g',
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MKFS,
+     .minimum = 256,
+     .maximum = 32768,
+     .description = "blocks in a group, a multiple of 8 (default: 8 for each byte of a block)"},
+    {.name = "hash",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MKFS,
+     .default_text = "half_md4",
+     .choices = hash_choices,
+     .description = "the hash of indexed directories"},
+    {.name = "errors",
+     .letter = 'e',
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MKFS | OPTION_MOUNT,
+     .choices = errors_choices,
+     .description = "what to do when damage is found in use (default: mkfs writes continue, mount "
+                    "follows the volume)"},
+    {.name = "dir_placement",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "orlov",
+     .choices = dir_placement_choices,
+     .description = "which group a new directory goes to"},
+    {.name = "alloc",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "goal",
+     .choices = alloc_choices,
+     .description = "where a file's new blocks go"},
+    {.name = "prealloc",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "8",
+     .minimum = 0,
+     .maximum = 1024,
+     .description = "alloc=goal: blocks a growing file claims ahead of itself, 0: none"},
+    {0},
+};
+
+static const struct layout_type ext_types[] = {
+    {.name = "ext2",
+     .mkfs_options = "",
+     .mount_options = "",
+     .description = "block groups without a journal: Linux's filesystem of 1993"},
+    {0},
+};
+
+const struct layout ext_layout = {
+    .name = "ext",
+    .description = "block groups with bitmaps, inode tables and block maps: the ext2 family",
+    .types = ext_types,
+    .options = ext_options,
+    .inode_private_size = sizeof(struct ext_inode),
+
+    .probe = ext_probe,
+    .format = ext_format,
+    .mount = ext_mount,
+    .unmount = ext_unmount,
+    .statfs = ext_statfs,
+
+    .inode_load = ext_inode_load,
+    .inode_store = ext_inode_store,
+    .inode_create = ext_inode_create,
+    .inode_free = ext_inode_free,
+    .inode_evict = ext_inode_evict,
+
+    .dir_find = ext_dir_find,
+    .dir_insert = ext_dir_insert,
+    .dir_remove = ext_dir_remove,
+    .dir_rename = ext_dir_rename,
+    .dir_iterate = ext_dir_iterate,
+    .dir_empty = ext_dir_empty,
+
+    .symlink_write = ext_symlink_write,
+    .symlink_read = ext_symlink_read,
+
+    .reserve = ext_reserve,
+    .load = mapped_load,
+    .store = mapped_store,
+    .truncate = ext_truncate,
+    .punch = ext_punch,
+    .map = ext_map,
+
+    .xattr_get = ext_xattr_get,
+    .xattr_set = ext_xattr_set,
+    .xattr_remove = ext_xattr_remove,
+    .xattr_list = ext_xattr_list,
+
+    .sync_inode = ext_sync_inode,
+    .sync = ext_sync,
+
+    .check = ext_check,
+    .describe = ext_describe,
+    .explain = ext_explain,
+};
