@@ -36,8 +36,8 @@ struct format {
     struct device *device;
     const struct log *log;
     struct ext_geometry geometry;
-    uint32_t inodes_wanted; /* 0: one block's worth of bytes each */
-    uint32_t reserved_blocks;
+    uint32_t inodes_wanted;  /* 0: one block's worth of bytes each */
+    uint32_t reserved_parts; /* ten-thousandths of a percent */
     uint32_t lost_found_blocks;
     uint64_t data_block;  /* the first block after group 0's metadata */
     uint32_t data_blocks; /* in use from there on: the root, lost+found, the resize inode's map */
@@ -235,12 +235,7 @@ static int plan_wishes(struct format *format, const struct options *options) {
         return refuse(format, "that many inodes fill the whole device: give a larger inode_ratio "
                               "or fewer inodes");
     format->inodes_wanted = (uint32_t)inodes;
-    uint32_t parts;
-    int error = reserved_parse(format, options_text(options, "reserved"), &parts);
-    if (error)
-        return error;
-    format->reserved_blocks = (uint32_t)(geometry->blocks_count * parts / (100 * 10000));
-    return 0;
+    return reserved_parse(format, options_text(options, "reserved"), &format->reserved_parts);
 }
 
 /* Descriptor blocks to set aside so that the volume can grow to 1024 times its size. */
@@ -271,6 +266,8 @@ static int plan_inodes(struct format *format) {
         each = 65536 - per_block;
     each = divide_up(each, per_block) * per_block;
     each = each < 8 ? 8 : each & ~UINT64_C(7);
+    while (each * geometry->groups < geometry->first_ino)
+        each += 8;
     while (each * geometry->groups > UINT32_MAX)
         each = (each - 8) / per_block * per_block;
     geometry->inodes_per_group = (uint32_t)each;
@@ -295,7 +292,7 @@ static int plan_groups(struct format *format) {
     for (;;) {
         uint64_t blocks = geometry->blocks_count - geometry->first_data_block;
         if (geometry->blocks_count <= geometry->first_data_block)
-            return plan_too_small(format, 0);
+            return plan_too_small(format, LAST_GROUP_MIN_DATA);
         geometry->groups = (uint32_t)divide_up(blocks, geometry->blocks_per_group);
         geometry->descriptor_blocks =
             (uint32_t)divide_up(geometry->groups, geometry->block_size / geometry->descriptor_size);
@@ -311,8 +308,10 @@ static int plan_groups(struct format *format) {
         uint64_t fixed =
             (uint64_t)ext_group_overhead(geometry, last) + 2 + geometry->inode_table_blocks;
         uint64_t left = blocks % geometry->blocks_per_group;
-        if (left == 0 || left >= fixed + LAST_GROUP_MIN_DATA || geometry->groups == 1)
+        if (left == 0 || left >= fixed + LAST_GROUP_MIN_DATA)
             return 0;
+        if (geometry->groups == 1)
+            return plan_too_small(format, fixed + LAST_GROUP_MIN_DATA);
         geometry->blocks_count -= left;
     }
 }
@@ -327,12 +326,9 @@ static int plan_data(struct format *format) {
     if (geometry->compat & EXT_COMPAT_RESIZE_INODE)
         format->data_blocks++;
     uint64_t needed = (uint64_t)fixed + format->data_blocks;
-    if (needed > ext_group_block_count(geometry, 0)) {
-        if (geometry->groups == 1)
-            return plan_too_small(format, needed + geometry->first_data_block);
-        return refuse(format, "a group has no room for its copy of the descriptors: use larger "
-                              "blocks");
-    }
+    if (needed > ext_group_block_count(geometry, 0))
+        return refuse(format, "a group has no room for the descriptors and its inode table: give "
+                              "larger blocks, larger groups or fewer inodes");
     format->free_blocks =
         geometry->blocks_count - ext_geometry_overhead(geometry) - format->data_blocks;
     return 0;
@@ -571,7 +567,8 @@ static void super_fill(const struct format *format, struct ext_disk_super *super
     const struct ext_geometry *geometry = &format->geometry;
     le32_store(&super->s_inodes_count, geometry->inodes_count);
     le32_store(&super->s_blocks_count, (uint32_t)geometry->blocks_count);
-    le32_store(&super->s_r_blocks_count, format->reserved_blocks);
+    uint64_t reserved = geometry->blocks_count * format->reserved_parts / (100 * 10000);
+    le32_store(&super->s_r_blocks_count, (uint32_t)reserved);
     le32_store(&super->s_free_blocks_count, (uint32_t)format->free_blocks);
     le32_store(&super->s_free_inodes_count, geometry->inodes_count - LOST_FOUND_INO);
     le32_store(&super->s_first_data_block, geometry->first_data_block);
