@@ -251,6 +251,26 @@ static int mount_with(struct volume *volume, const struct volume_config *config,
     return error;
 }
 
+/* Everything but the device. */
+static int volume_shut(struct volume *volume) {
+    flusher_stop(volume);
+    int first_error = volume_sync(volume);
+    pthread_rwlock_wrlock(&volume->lock);
+    inode_cache_trim(volume, 0);
+    int error = volume->layout->unmount(volume);
+    pthread_rwlock_unlock(&volume->lock);
+    volume_release(volume);
+    return first_error ? first_error : error;
+}
+
+int volume_close(struct volume *volume) {
+    struct device *device = volume->device;
+    int error = volume_shut(volume);
+
+    device_close(device);
+    return error;
+}
+
 int volume_open(const struct volume_config *config, struct volume **out) {
     const struct layout_type *type;
     struct volume *volume;
@@ -274,29 +294,12 @@ int volume_open(const struct volume_config *config, struct volume **out) {
     if (!clock_is_virtual(volume->clock)) {
         error = flusher_start(volume);
         if (error) {
-            volume->device = NULL; /* stays the caller's */
-            volume_close(volume);
+            volume_shut(volume);
             return error;
         }
     }
     *out = volume;
     return 0;
-}
-
-int volume_close(struct volume *volume) {
-    struct device *device = volume->device;
-
-    flusher_stop(volume);
-    int first_error = volume_writable(volume) == 0 ? volume_sync(volume) : 0;
-    pthread_rwlock_wrlock(&volume->lock);
-    inode_cache_trim(volume, 0);
-    int error = volume->layout->unmount(volume);
-    pthread_rwlock_unlock(&volume->lock);
-    if (!first_error)
-        first_error = error;
-    volume_release(volume);
-    device_close(device);
-    return first_error;
 }
 
 /* --- inodes and attributes -----------------------------------------------------------------------

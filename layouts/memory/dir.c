@@ -16,7 +16,8 @@ static int by_cookie(struct memory_entry *a, struct memory_entry *b) {
     return a->cookie < b->cookie ? -1 : a->cookie > b->cookie;
 }
 
-RB_GENERATE_INTERNAL(memory_entry_tree, memory_entry, by_cookie, by_cookie, static)
+RB_GENERATE_INTERNAL(memory_entry_tree, memory_entry, by_cookie, by_cookie,
+                     static __attribute__((unused)))
 
 void memory_dir_init(struct memory_node *node, uint64_t parent) {
     RB_INIT(&node->entries);
