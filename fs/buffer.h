@@ -22,18 +22,20 @@
 #include "fs/pool.h"
 
 struct buffer_cache;
+struct inflight;
 
 struct buffer {
     struct frame frame; /* first; frame.data is the block */
     struct buffer_cache *cache;
     uint64_t block;
     int64_t dirty_since_ns; /* clock time of the first change since the last write */
-    uint32_t references;
+    _Atomic uint32_t references;
     uint16_t purpose; /* enum purpose */
+    bool loading;     /* the core's: somebody is reading it in */
     bool dirty;
-    bool pinned;  /* the layout's: not to be written or evicted yet (a journal's, say) */
-    bool checked; /* the layout's: contents were validated since they were read */
-    struct device_batch read; /* pending while a prefetch is in flight */
+    bool pinned;           /* the layout's: not to be written or evicted yet (a journal's, say) */
+    bool checked;          /* the layout's: contents were validated since they were read */
+    struct inflight *read; /* the core's: the prefetch it arrives with, or NULL */
     struct buffer *hash_next;
     TAILQ_ENTRY(buffer) dirty_link;
 };

@@ -26,8 +26,9 @@
 
 struct frame;
 
-/* Called under the mutex for a clean, idle frame that is to be taken away: unlink it from the
- * owner's look-up structure. Returns false to refuse (pinned, dirty, in flight). */
+/* Called under the mutex for a frame that is to be taken away: the owner unlinks it from its
+ * look-up structure, calls pool_detach, frees it, and returns true; or refuses (pinned, dirty, in
+ * flight) and returns false. It touches no other frame. */
 typedef bool (*frame_evict)(struct frame *frame);
 
 struct frame {
