@@ -238,6 +238,12 @@ static int plan_wishes(struct format *format, const struct options *options) {
     return reserved_parse(format, options_text(options, "reserved"), &format->reserved_parts);
 }
 
+/* The resize inode's nominal size: all that a double indirect map reaches. */
+static uint64_t resize_inode_size(const struct ext_geometry *geometry) {
+    uint64_t entries = geometry->block_size / 4;
+    return (entries * entries + entries + EXT_DIRECT_BLOCKS) << geometry->block_bits;
+}
+
 /* Descriptor blocks to set aside so that the volume can grow to 1024 times its size. */
 static uint32_t plan_reserved_descriptors(const struct ext_geometry *geometry) {
     if (!(geometry->compat & EXT_COMPAT_RESIZE_INODE))
@@ -289,6 +295,7 @@ static int plan_too_small(const struct format *format, uint64_t needed) {
  * to hold its own metadata and some data. */
 static int plan_groups(struct format *format) {
     struct ext_geometry *geometry = &format->geometry;
+    const uint64_t all_blocks = geometry->blocks_count;
     for (;;) {
         uint64_t blocks = geometry->blocks_count - geometry->first_data_block;
         if (geometry->blocks_count <= geometry->first_data_block)
@@ -301,6 +308,7 @@ static int plan_groups(struct format *format) {
                 return refuse(format, "too many inodes for so few groups: give a larger "
                                       "inode_ratio or fewer inodes");
             geometry->blocks_per_group -= 8; /* more groups, more inode tables */
+            geometry->blocks_count = all_blocks;
             continue;
         }
         geometry->reserved_descriptor_blocks = plan_reserved_descriptors(geometry);
@@ -317,14 +325,17 @@ static int plan_groups(struct format *format) {
 }
 
 static int plan_data(struct format *format) {
-    const struct ext_geometry *geometry = &format->geometry;
+    struct ext_geometry *geometry = &format->geometry;
     uint32_t fixed = ext_group_overhead(geometry, 0) + 2 + geometry->inode_table_blocks;
     uint32_t lost_found = LOST_FOUND_BYTES / geometry->block_size;
     format->lost_found_blocks = lost_found < EXT_DIRECT_BLOCKS ? lost_found : EXT_DIRECT_BLOCKS;
     format->data_block = ext_group_first_block(geometry, 0) + fixed;
     format->data_blocks = 1 + format->lost_found_blocks;
-    if (geometry->compat & EXT_COMPAT_RESIZE_INODE)
+    if (geometry->compat & EXT_COMPAT_RESIZE_INODE) {
         format->data_blocks++;
+        if (resize_inode_size(geometry) > INT32_MAX)
+            geometry->ro_compat |= EXT_RO_COMPAT_LARGE_FILE;
+    }
     uint64_t needed = (uint64_t)fixed + format->data_blocks;
     if (needed > ext_group_block_count(geometry, 0))
         return refuse(format, "a group has no room for the descriptors and its inode table: give "
@@ -556,9 +567,8 @@ static int resize_inode_write(struct format *format) {
     free(map);
     if (error)
         return error;
-    uint64_t size = ((uint64_t)entries * entries + entries + EXT_DIRECT_BLOCKS)
-                    << geometry->block_bits;
-    struct ext_disk_inode inode = inode_make(format, S_IFREG | 0600, 1, size, blocks);
+    struct ext_disk_inode inode =
+        inode_make(format, S_IFREG | 0600, 1, resize_inode_size(geometry), blocks);
     le32_store(&inode.i_block[EXT_IND + 1], (uint32_t)map_block);
     return inode_write(format, EXT_RESIZE_INO, &inode);
 }
