@@ -129,6 +129,7 @@ struct ext_inode {                   /* struct inode's private part */
     uint64_t next_logical, next_physical;
     /* directories */
     uint32_t insert_hint; /* linear: logical block where the last insertion found room */
+    bool index_unusable;  /* EXT_INODE_INDEX is set, but the index makes no sense */
 };
 
 static inline struct ext *ext_of(const struct volume *volume) {
