@@ -124,7 +124,6 @@ struct ext_inode {                   /* struct inode's private part */
     uint32_t file_acl;
     uint32_t extra_size; /* i_extra_isize */
     uint32_t group;      /* of the inode, or where Orlov placed the directory */
-    bool fresh;          /* never stored: the record on disk is a former inode's */
     /* goal placement: the last allocation's end; next_physical 0: not known */
     uint64_t next_logical, next_physical;
     /* directories */

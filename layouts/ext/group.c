@@ -1,1 +1,476 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/ext, over the buffer cache; under inode.c, indirect.c and xattr.c.
+ *
+ * Block groups: which blocks and inodes are in use. The bitmaps live in the buffer cache; the free
+ * counts of struct ext_group are kept beside them and reach the disk in ext_super_store.
+ *
+ * Invariants:
+ *  1. A bitmap is compared with its group's counts and metadata once per reading, before use.
+ *  2. The counts of the groups add up to those of struct ext.
+ *  3. No block below a group's block_hint is free, no inode below its inode_hint; likewise
+ *     ext->scan_start and ext->scan_group for the volume. Hints make scans short, never wrong.
+ *  4. A block of a group's own metadata is never handed out and never freed.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "layouts/ext/bitmap.h"
+#include "layouts/ext/ext.h"
+
+/* A goal that is taken is looked for this far ahead (up to the next multiple) before a whole free
+ * byte is preferred, as ext2 did. */
+#define NEAR_GOAL_BITS 64u
+
+/* --- bitmaps --------------------------------------------------------------------------------- */
+
+static bool runs_overlap(uint64_t a, uint64_t a_count, uint64_t b, uint64_t b_count) {
+    return a < b + b_count && b < a + a_count;
+}
+
+static bool run_meets_metadata(const struct ext *ext, uint32_t group, uint64_t block,
+                               uint64_t count) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    const struct ext_group *g = &ext->groups[group];
+    return runs_overlap(block, count, g->inode_table, geometry->inode_table_blocks) ||
+           runs_overlap(block, count, g->block_bitmap, 1) ||
+           runs_overlap(block, count, g->inode_bitmap, 1) ||
+           runs_overlap(block, count, ext_group_first_block(geometry, group),
+                        ext_group_overhead(geometry, group));
+}
+
+bool ext_blocks_are_data(const struct ext *ext, uint64_t block, uint64_t count) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    if (!ext_block_valid(geometry, block) || count == 0 || count > geometry->blocks_count - block)
+        return false;
+    uint32_t last = ext_group_of_block(geometry, block + count - 1);
+    for (uint32_t group = ext_group_of_block(geometry, block); group <= last; group++)
+        if (run_meets_metadata(ext, group, block, count))
+            return false;
+    return true;
+}
+
+/* Is the part of [block, block + count) that lies in the group marked in use? */
+static bool marked_in_group(const struct ext *ext, uint32_t group, const void *bitmap,
+                            uint64_t block, uint64_t count) {
+    uint64_t first = ext_group_first_block(&ext->geometry, group);
+    uint64_t end = first + ext_group_block_count(&ext->geometry, group);
+    uint64_t from = block > first ? block : first;
+    uint64_t to = block + count < end ? block + count : end;
+    if (from >= to)
+        return true;
+    uint32_t bit_end = (uint32_t)(to - first);
+    return bitmap_find_clear(bitmap, (uint32_t)(from - first), bit_end) == bit_end;
+}
+
+/* A count that differs from its bitmap: the bitmap is what allocation goes by, so with
+ * errors=continue the counts follow it. */
+static int count_differs(struct ext *ext, uint32_t group, const char *what, uint32_t counted,
+                         uint32_t recorded) {
+    int rc = ext_corrupt(ext, "group %u: the %s bitmap has %u free, but its descriptor says %u",
+                         group, what, counted, recorded);
+    return ext->errors == EXT_ERRORS_CONTINUE ? 0 : rc;
+}
+
+static int block_bitmap_check(struct ext *ext, uint32_t group, const void *bitmap) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    struct ext_group *g = &ext->groups[group];
+    uint64_t start = ext_group_first_block(geometry, group);
+
+    if (!marked_in_group(ext, group, bitmap, start, ext_group_overhead(geometry, group)) ||
+        !marked_in_group(ext, group, bitmap, g->block_bitmap, 1) ||
+        !marked_in_group(ext, group, bitmap, g->inode_bitmap, 1) ||
+        !marked_in_group(ext, group, bitmap, g->inode_table, geometry->inode_table_blocks))
+        return ext_corrupt(ext,
+                           "group %u: block bitmap (block %" PRIu64
+                           ") shows blocks of the group's own metadata as free",
+                           group, g->block_bitmap);
+    uint32_t clear = bitmap_count_clear(bitmap, ext_group_block_count(geometry, group));
+    if (clear == g->free_blocks)
+        return 0;
+    int rc = count_differs(ext, group, "block", clear, g->free_blocks);
+    if (rc == 0) {
+        ext->free_blocks = ext->free_blocks - g->free_blocks + clear;
+        g->free_blocks = clear;
+        g->dirty = true;
+    }
+    return rc;
+}
+
+static int inode_bitmap_check(struct ext *ext, uint32_t group, const void *bitmap) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    struct ext_group *g = &ext->groups[group];
+    uint32_t reserved = geometry->first_ino - 1;
+
+    if (reserved > geometry->inodes_per_group)
+        reserved = geometry->inodes_per_group;
+    if (group == 0 && bitmap_find_clear(bitmap, 0, reserved) < reserved)
+        return ext_corrupt(
+            ext, "group 0: inode bitmap (block %" PRIu64 ") shows reserved inodes as free",
+            g->inode_bitmap);
+    uint32_t clear = bitmap_count_clear(bitmap, geometry->inodes_per_group);
+    if (clear == g->free_inodes)
+        return 0;
+    int rc = count_differs(ext, group, "inode", clear, g->free_inodes);
+    if (rc == 0) {
+        ext->free_inodes = ext->free_inodes - g->free_inodes + clear;
+        g->free_inodes = clear;
+        g->dirty = true;
+    }
+    return rc;
+}
+
+static int bitmap_get(struct ext *ext, uint32_t group, uint64_t block,
+                      int (*check)(struct ext *, uint32_t, const void *), struct buffer **buffer) {
+    int rc = buffer_get(ext->buffers, block, PURPOSE_BITMAP, buffer);
+    if (rc < 0 || (*buffer)->checked)
+        return rc;
+    rc = check(ext, group, buffer_data(*buffer));
+    if (rc < 0) {
+        buffer_put(*buffer);
+        *buffer = NULL;
+        return rc;
+    }
+    (*buffer)->checked = true;
+    return 0;
+}
+
+int ext_block_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer) {
+    return bitmap_get(ext, group, ext->groups[group].block_bitmap, block_bitmap_check, buffer);
+}
+
+int ext_inode_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer) {
+    return bitmap_get(ext, group, ext->groups[group].inode_bitmap, inode_bitmap_check, buffer);
+}
+
+/* What the modelled kernel pays for looking at so many bits, to the nearest KB. */
+static void charge_scan(struct ext *ext, uint32_t bits) {
+    clock_charge(ext->volume->clock, COST_BITMAP_KB, (bits + 4096) / 8192);
+}
+
+/* --- finding free blocks --------------------------------------------------------------------- */
+
+struct search {
+    struct ext *ext;
+    uint64_t ino;      /* whose windows do not count */
+    uint32_t wanted;   /* blocks */
+    uint32_t group;    /* being looked at */
+    const void *bits;  /* its bitmap */
+    uint32_t bit_end;  /* blocks in the group */
+    uint32_t bit, got; /* the answer */
+};
+
+/* From `from` on, the first free bit that begins a roomy run: an all-free byte, stepping back over
+ * the free bits right before it; failing that any free bit. */
+static uint32_t find_roomy(const struct search *search, uint32_t from) {
+    uint32_t bit = bitmap_find_clear_byte(search->bits, from, search->bit_end);
+    if (bit == search->bit_end)
+        return bitmap_find_clear(search->bits, from, search->bit_end);
+    for (uint32_t back = 0; back < 7 && bit > from && !bitmap_test(search->bits, bit - 1); back++)
+        bit--;
+    return bit;
+}
+
+static uint32_t find_near(const struct search *search, uint32_t goal) {
+    if (!bitmap_test(search->bits, goal))
+        return goal;
+    uint32_t near_end = (goal + NEAR_GOAL_BITS) / NEAR_GOAL_BITS * NEAR_GOAL_BITS;
+    if (near_end > search->bit_end)
+        near_end = search->bit_end;
+    uint32_t bit = bitmap_find_clear(search->bits, goal, near_end);
+    return bit < near_end ? bit : find_roomy(search, near_end);
+}
+
+static uint32_t find_lowest(const struct search *search, uint32_t from) {
+    return bitmap_find_clear(search->bits, from, search->bit_end);
+}
+
+/* Looks in one group from bit `from` on with `find`, stepping over other files' windows. */
+static int search_group(struct search *search, uint32_t group, uint32_t from,
+                        uint32_t (*find)(const struct search *, uint32_t), struct buffer **bitmap) {
+    struct ext *ext = search->ext;
+    uint64_t first = ext_group_first_block(&ext->geometry, group);
+    int rc = ext_block_bitmap_get(ext, group, bitmap);
+    if (rc < 0)
+        return rc;
+
+    const struct ext_group *g = &ext->groups[group];
+    search->group = group;
+    search->bits = buffer_data(*bitmap);
+    search->bit_end = ext_group_block_count(&ext->geometry, group);
+    uint32_t start = from;
+    if (from < g->block_hint)
+        from = g->block_hint;
+    while (from < search->bit_end) {
+        uint32_t bit = find(search, from);
+        if (bit >= search->bit_end)
+            break;
+        uint32_t limit =
+            search->wanted < search->bit_end - bit ? search->wanted : search->bit_end - bit;
+        uint64_t window_end;
+        limit = ext_window_clip(ext, search->ino, first + bit, limit, &window_end);
+        if (limit > 0) {
+            search->bit = bit;
+            search->got = bitmap_find_set(search->bits, bit, bit + limit) - bit;
+            charge_scan(ext, bit - (start < bit ? start : bit));
+            return 0;
+        }
+        from = (uint32_t)(window_end - first);
+    }
+    charge_scan(ext, search->bit_end - start);
+    buffer_put(*bitmap);
+    *bitmap = NULL;
+    return -ENOSPC;
+}
+
+/* The goal's group from the goal on, then the other groups in order, the goal's own last. */
+static int search_from_goal(struct search *search, uint64_t goal, struct buffer **bitmap) {
+    const struct ext *ext = search->ext;
+    uint32_t groups = ext->geometry.groups;
+    uint32_t group = ext_group_of_block(&ext->geometry, goal);
+
+    if (ext->groups[group].free_blocks > 0) {
+        uint64_t bit = goal - ext_group_first_block(&ext->geometry, group);
+        int rc = search_group(search, group, (uint32_t)bit, find_near, bitmap);
+        if (rc != -ENOSPC)
+            return rc;
+    }
+    for (uint32_t i = 1; i <= groups; i++) {
+        uint32_t other = (group + i) % groups;
+        if (ext->groups[other].free_blocks == 0)
+            continue;
+        int rc = search_group(search, other, 0, find_roomy, bitmap);
+        if (rc != -ENOSPC)
+            return rc;
+    }
+    return -ENOSPC;
+}
+
+static int search_first_fit(struct search *search, struct buffer **bitmap) {
+    const struct ext *ext = search->ext;
+    uint64_t start = ext->scan_start;
+    if (start < ext->geometry.first_data_block)
+        start = ext->geometry.first_data_block;
+    if (start >= ext->geometry.blocks_count)
+        return -ENOSPC;
+
+    uint32_t group = ext_group_of_block(&ext->geometry, start);
+    uint32_t bit = (uint32_t)(start - ext_group_first_block(&ext->geometry, group));
+    for (; group < ext->geometry.groups; group++, bit = 0) {
+        if (ext->groups[group].free_blocks == 0)
+            continue;
+        int rc = search_group(search, group, bit, find_lowest, bitmap);
+        if (rc != -ENOSPC)
+            return rc;
+    }
+    return -ENOSPC;
+}
+
+static int search_blocks(struct search *search, uint64_t goal, struct buffer **bitmap) {
+    if (search->ext->free_blocks == 0)
+        return -ENOSPC;
+    if (search->ext->block_placement == EXT_ALLOC_FIRST_FIT)
+        return search_first_fit(search, bitmap);
+    return search_from_goal(search, goal, bitmap);
+}
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static void group_changed(struct ext *ext, uint32_t group) {
+    ext->groups[group].dirty = true;
+    ext->super_dirty = true;
+}
+
+/* Marks what the search found as used. */
+static uint64_t search_claim(struct search *search, struct buffer *bitmap) {
+    struct ext *ext = search->ext;
+    struct ext_group *g = &ext->groups[search->group];
+    uint64_t block = ext_group_first_block(&ext->geometry, search->group) + search->bit;
+
+    bitmap_set(buffer_data(bitmap), search->bit, search->got);
+    buffer_dirty(bitmap);
+    buffer_put(bitmap);
+    g->free_blocks -= search->got;
+    ext->free_blocks -= search->got;
+    group_changed(ext, search->group);
+    if (search->bit <= g->block_hint)
+        g->block_hint = search->bit + search->got;
+    if (ext->block_placement == EXT_ALLOC_FIRST_FIT)
+        ext->scan_start = block + search->got;
+    clock_charge(ext->volume->clock, COST_BLOCK_ALLOC, search->got);
+    return block;
+}
+
+int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t *count,
+                        uint64_t *block) {
+    struct search search = {.ext = ext, .ino = inode->ino, .wanted = *count};
+    struct buffer *bitmap;
+
+    if (!ext_block_valid(&ext->geometry, goal))
+        goal = ext_group_first_block(&ext->geometry, ext_inode_of(inode)->group);
+    int rc = search_blocks(&search, goal, &bitmap);
+    if (rc == -ENOSPC && ext->windows_used > 0) {
+        ext_windows_discard(ext);
+        rc = search_blocks(&search, goal, &bitmap);
+    }
+    if (rc < 0)
+        return rc;
+    *block = search_claim(&search, bitmap);
+    *count = search.got;
+    return 0;
+}
+
+static int group_blocks_free(struct ext *ext, uint32_t group, uint64_t block, uint32_t count) {
+    struct ext_group *g = &ext->groups[group];
+    uint32_t bit = (uint32_t)(block - ext_group_first_block(&ext->geometry, group));
+    struct buffer *bitmap;
+    int rc = ext_block_bitmap_get(ext, group, &bitmap);
+    if (rc < 0)
+        return rc;
+
+    uint32_t clear = bitmap_find_clear(buffer_data(bitmap), bit, bit + count);
+    if (clear < bit + count) {
+        buffer_put(bitmap);
+        return ext_corrupt(ext,
+                           "group %u: block %" PRIu64
+                           " is to be freed, but the block bitmap says that it is not in use",
+                           group, block + (clear - bit));
+    }
+    bitmap_clear(buffer_data(bitmap), bit, count);
+    buffer_dirty(bitmap);
+    buffer_put(bitmap);
+    g->free_blocks += count;
+    ext->free_blocks += count;
+    group_changed(ext, group);
+    if (bit < g->block_hint)
+        g->block_hint = bit;
+    if (block < ext->scan_start)
+        ext->scan_start = block;
+    clock_charge(ext->volume->clock, COST_BLOCK_ALLOC, count);
+    return 0;
+}
+
+int ext_blocks_free(struct ext *ext, uint64_t block, uint64_t count, bool metadata) {
+    if (!ext_blocks_are_data(ext, block, count))
+        return ext_corrupt(ext,
+                           "blocks %" PRIu64 " to %" PRIu64
+                           " are to be freed, but lie outside the volume or in a group's metadata",
+                           block, block + count - 1);
+    while (count > 0) {
+        uint32_t group = ext_group_of_block(&ext->geometry, block);
+        uint64_t end = ext_group_first_block(&ext->geometry, group) +
+                       ext_group_block_count(&ext->geometry, group);
+        uint32_t part = (uint32_t)(count < end - block ? count : end - block);
+        int rc = group_blocks_free(ext, group, block, part);
+        if (rc < 0)
+            return rc;
+        if (metadata)
+            buffer_forget(ext->buffers, block, part);
+        block += part;
+        count -= part;
+    }
+    return 0;
+}
+
+/* --- inode numbers --------------------------------------------------------------------------- */
+
+/* The lowest free inode of the group. -ENOSPC: none. */
+static int group_inode_allocate(struct ext *ext, uint32_t group, bool directory, uint64_t *ino) {
+    struct ext_group *g = &ext->groups[group];
+    uint32_t end = ext->geometry.inodes_per_group;
+    struct buffer *bitmap;
+    int rc = ext_inode_bitmap_get(ext, group, &bitmap);
+    if (rc < 0)
+        return rc;
+
+    uint32_t bit = bitmap_find_clear(buffer_data(bitmap), g->inode_hint, end);
+    charge_scan(ext, bit);
+    if (bit == end) {
+        buffer_put(bitmap);
+        return -ENOSPC;
+    }
+    bitmap_set(buffer_data(bitmap), bit, 1);
+    buffer_dirty(bitmap);
+    buffer_put(bitmap);
+    g->inode_hint = bit + 1;
+    g->free_inodes--;
+    ext->free_inodes--;
+    if (directory) {
+        g->used_dirs++;
+        ext->used_dirs++;
+        if (g->debt < UINT8_MAX)
+            g->debt++;
+    } else if (g->debt > 0) {
+        g->debt--;
+    }
+    group_changed(ext, group);
+    *ino = (uint64_t)group * end + bit + 1;
+    return 0;
+}
+
+int ext_inode_number_allocate(struct ext *ext, struct inode *dir, uint32_t mode, uint64_t *ino) {
+    bool directory = S_ISDIR(mode);
+    uint32_t group;
+    int rc = directory ? ext_place_directory(ext, dir, &group) : ext_place_inode(ext, dir, &group);
+    if (rc < 0)
+        return rc;
+
+    /* Placement went by the counts; where a bitmap has turned out to hold less (and the counts were
+     * set right), the next group serves. */
+    uint32_t groups = ext->geometry.groups;
+    for (uint32_t i = 0; i < groups; i++) {
+        uint32_t candidate = (group + i) % groups;
+        if (ext->groups[candidate].free_inodes == 0)
+            continue;
+        rc = group_inode_allocate(ext, candidate, directory, ino);
+        if (rc != -ENOSPC)
+            return rc;
+    }
+    return -ENOSPC;
+}
+
+int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory) {
+    uint32_t group = ext_group_of_inode(&ext->geometry, ino);
+    struct ext_group *g = &ext->groups[group];
+    uint32_t bit = (uint32_t)((ino - 1) % ext->geometry.inodes_per_group);
+    struct buffer *bitmap;
+    int rc = ext_inode_bitmap_get(ext, group, &bitmap);
+    if (rc < 0)
+        return rc;
+
+    if (!bitmap_test(buffer_data(bitmap), bit)) {
+        buffer_put(bitmap);
+        return ext_corrupt(ext,
+                           "group %u: inode %" PRIu64
+                           " is to be freed, but the inode bitmap says that it is not in use",
+                           group, ino);
+    }
+    bitmap_clear(buffer_data(bitmap), bit, 1);
+    buffer_dirty(bitmap);
+    buffer_put(bitmap);
+    g->free_inodes++;
+    ext->free_inodes++;
+    if (directory && g->used_dirs > 0) {
+        g->used_dirs--;
+        ext->used_dirs--;
+    }
+    group_changed(ext, group);
+    if (bit < g->inode_hint)
+        g->inode_hint = bit;
+    if (group < ext->scan_group)
+        ext->scan_group = group;
+    return 0;
+}
+
+int ext_inode_number_used(struct ext *ext, uint64_t ino) {
+    uint32_t group = ext_group_of_inode(&ext->geometry, ino);
+    struct buffer *bitmap;
+    int rc = ext_inode_bitmap_get(ext, group, &bitmap);
+    if (rc < 0)
+        return rc;
+    bool used =
+        bitmap_test(buffer_data(bitmap), (uint32_t)((ino - 1) % ext->geometry.inodes_per_group));
+    buffer_put(bitmap);
+    return used;
+}
