@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, the FUSE front end's handlers for file data, directory listings and extended
+ * attributes. Interface: fs/fuse_server.h.
+ */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <linux/limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/fuse_server.h"
+
+struct fuse_reply_buffer *fuse_server_buffer_take(struct fuse_server *server) {
+    pthread_mutex_lock(&server->buffers_lock);
+    struct fuse_reply_buffer *buffer = server->buffers;
+    if (buffer)
+        server->buffers = buffer->next;
+    pthread_mutex_unlock(&server->buffers_lock);
+    return buffer ? buffer : malloc(sizeof *buffer);
+}
+
+void fuse_server_buffer_give(struct fuse_server *server, struct fuse_reply_buffer *buffer) {
+    pthread_mutex_lock(&server->buffers_lock);
+    buffer->next = server->buffers;
+    server->buffers = buffer;
+    pthread_mutex_unlock(&server->buffers_lock);
+}
+
+/* The inode of `node` and a buffer to answer with; or replies the error and returns NULL. */
+static struct inode *inode_and_buffer(fuse_req_t request, fuse_ino_t node,
+                                      struct fuse_reply_buffer **buffer) {
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return NULL;
+    *buffer = fuse_server_buffer_take(fuse_server_of(request));
+    if (!*buffer) {
+        volume_put(inode, 1);
+        fuse_server_reply_error(request, -ENOMEM);
+        return NULL;
+    }
+    return inode;
+}
+
+static void reply_buffer(fuse_req_t request, struct fuse_reply_buffer *buffer, int64_t result) {
+    struct fuse_server *server = fuse_server_of(request); /* the reply frees `request` */
+    if (result < 0)
+        fuse_server_reply_error(request, (int)result);
+    else
+        fuse_reply_buf(request, buffer->data, (size_t)result);
+    fuse_server_buffer_give(server, buffer);
+}
+
+static size_t at_most(size_t size, size_t limit) {
+    return size < limit ? size : limit;
+}
+
+/* --- file data ---------------------------------------------------------------------------------
+ */
+
+void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                      struct fuse_file_info *file) {
+    struct fuse_reply_buffer *buffer;
+    struct inode *inode = inode_and_buffer(request, node, &buffer);
+    if (!inode)
+        return;
+    int64_t count =
+        volume_read(inode, buffer->data, at_most(size, sizeof buffer->data), (uint64_t)offset);
+    volume_put(inode, 1);
+    reply_buffer(request, buffer, count);
+}
+
+void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, size_t size,
+                       off_t offset, struct fuse_file_info *file) {
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return;
+    int64_t count = volume_write(inode, data, size, (uint64_t)offset);
+    volume_put(inode, 1);
+    /* Nobody looks at the count of a write that comes from the kernel's cache. */
+    if (file->writepage && count >= 0 && (size_t)count < size)
+        count = -ENOSPC;
+    if (count < 0)
+        fuse_server_reply_error(request, (int)count);
+    else
+        fuse_reply_write(request, (size_t)count);
+}
+
+void fuse_server_fsync(fuse_req_t request, fuse_ino_t node, int data_only,
+                       struct fuse_file_info *file) {
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return;
+    int error = volume_fsync(inode, data_only);
+    volume_put(inode, 1);
+    fuse_server_reply_error(request, error);
+}
+
+void fuse_server_fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset,
+                           off_t length, struct fuse_file_info *file) {
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return;
+    int error = volume_fallocate(inode, mode, (uint64_t)offset, (uint64_t)length);
+    volume_put(inode, 1);
+    fuse_server_reply_error(request, error);
+}
+
+void fuse_server_lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence,
+                       struct fuse_file_info *file) {
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return;
+    int64_t found = volume_seek(inode, (uint64_t)offset, whence);
+    volume_put(inode, 1);
+    if (found < 0)
+        fuse_server_reply_error(request, (int)found);
+    else
+        fuse_reply_lseek(request, found);
+}
+
+/* --- directory listings ------------------------------------------------------------------------
+ */
+
+struct listing {
+    fuse_req_t request;
+    char *data;
+    size_t size, used;
+    bool with_attributes;
+};
+
+/* Adds one entry; of READDIRPLUS's, the attributes follow in complete_entries, for an inode cannot
+ * be loaded in the middle of an iteration. */
+static bool listing_add(void *context, const struct dir_entry *found) {
+    struct listing *listing = context;
+    char name[NAME_LENGTH_MAX + 1];
+    if (found->name_length > NAME_LENGTH_MAX)
+        return true;
+    memcpy(name, found->name, found->name_length);
+    name[found->name_length] = '\0';
+
+    struct fuse_entry_param entry = {.attr = {.st_ino = found->ino, .st_mode = found->type}};
+    char *position = listing->data + listing->used;
+    size_t left = listing->size - listing->used;
+    size_t needed = listing->with_attributes
+                        ? fuse_add_direntry_plus(listing->request, position, left, name, &entry,
+                                                 (off_t)found->cookie)
+                        : fuse_add_direntry(listing->request, position, left, name, &entry.attr,
+                                            (off_t)found->cookie);
+    if (needed > left)
+        return false;
+    listing->used += needed;
+    return true;
+}
+
+static bool is_dots(const struct fuse_dirent *entry) {
+    return (entry->namelen == 1 && entry->name[0] == '.') ||
+           (entry->namelen == 2 && entry->name[0] == '.' && entry->name[1] == '.');
+}
+
+/* Fills in the nodes of a READDIRPLUS reply; the kernel gets a reference to each. An entry whose
+ * inode is gone by now or cannot be read keeps node 0, which is only a name. */
+static void complete_entries(struct listing *listing) {
+    struct volume *volume = fuse_server_of(listing->request)->volume;
+    size_t position = 0;
+    while (position < listing->used) {
+        /* libfuse aligns every entry in the buffer to eight bytes, as the protocol does. */
+        struct fuse_direntplus *raw = (void *)(listing->data + position);
+        size_t length = FUSE_DIRENTPLUS_SIZE(raw);
+        struct inode *inode;
+        if (!is_dots(&raw->dirent) && volume_get(volume, raw->dirent.ino, &inode) == 0) {
+            char name[NAME_LENGTH_MAX + 1];
+            struct fuse_entry_param entry;
+            memcpy(name, raw->dirent.name, raw->dirent.namelen);
+            name[raw->dirent.namelen] = '\0';
+            fuse_server_entry(inode, &entry);
+            fuse_add_direntry_plus(listing->request, listing->data + position, length, name, &entry,
+                                   (off_t)raw->dirent.off);
+        }
+        position += length;
+    }
+}
+
+static void list(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
+                 bool with_attributes) {
+    struct fuse_reply_buffer *buffer;
+    struct inode *dir = inode_and_buffer(request, node, &buffer);
+    if (!dir)
+        return;
+    struct listing listing = {
+        .request = request,
+        .data = buffer->data,
+        .size = at_most(size, sizeof buffer->data),
+        .with_attributes = with_attributes,
+    };
+    int error = volume_readdir(dir, (uint64_t)cookie, listing_add, &listing);
+    if (!error && with_attributes)
+        complete_entries(&listing);
+    volume_put(dir, 1);
+    reply_buffer(request, buffer, error ? error : (int64_t)listing.used);
+}
+
+void fuse_server_readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
+                         struct fuse_file_info *file) {
+    list(request, node, size, cookie, false);
+}
+
+void fuse_server_readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
+                             struct fuse_file_info *file) {
+    list(request, node, size, cookie, true);
+}
+
+/* --- extended attributes -----------------------------------------------------------------------
+ */
+
+/* A format without them says so once: the kernel then never asks again, which saves a request for
+ * security.capability with the first write to each file. */
+static bool has_xattrs(fuse_req_t request) {
+    if (fuse_server_of(request)->volume->layout->xattr_get)
+        return true;
+    fuse_server_reply_error(request, -ENOSYS);
+    return false;
+}
+
+/* Answers as the kernel asks: the length for size 0, the value when it fits. */
+static void reply_xattr(fuse_req_t request, struct fuse_reply_buffer *buffer, int64_t length,
+                        size_t size) {
+    if (length >= 0 && size == 0) {
+        struct fuse_server *server = fuse_server_of(request);
+        fuse_reply_xattr(request, (size_t)length);
+        fuse_server_buffer_give(server, buffer);
+        return;
+    }
+    if (length >= 0 && (size_t)length > size)
+        length = -ERANGE;
+    reply_buffer(request, buffer, length);
+}
+
+void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size) {
+    if (!has_xattrs(request))
+        return;
+    struct fuse_reply_buffer *buffer;
+    struct inode *inode = inode_and_buffer(request, node, &buffer);
+    if (!inode)
+        return;
+    int64_t length = volume_getxattr(inode, name, buffer->data, at_most(size, sizeof buffer->data));
+    volume_put(inode, 1);
+    reply_xattr(request, buffer, length, size);
+}
+
+void fuse_server_setxattr(fuse_req_t request, fuse_ino_t node, const char *name, const char *value,
+                          size_t size, int flags) {
+    if (!has_xattrs(request))
+        return;
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return;
+    int error = volume_setxattr(inode, name, value, size, flags);
+    volume_put(inode, 1);
+    fuse_server_reply_error(request, error);
+}
+
+void fuse_server_removexattr(fuse_req_t request, fuse_ino_t node, const char *name) {
+    if (!has_xattrs(request))
+        return;
+    struct inode *inode = fuse_server_inode(request, node);
+    if (!inode)
+        return;
+    int error = volume_removexattr(inode, name);
+    volume_put(inode, 1);
+    fuse_server_reply_error(request, error);
+}
+
+/* Takes the names that only an administrator may know out of a list; its new length. */
+static int64_t hide_trusted(char *names, int64_t length) {
+    static const char prefix[] = "trusted.";
+    int64_t kept = 0;
+    for (int64_t position = 0; position < length;) {
+        int64_t next = position + (int64_t)strlen(names + position) + 1;
+        if (strncmp(names + position, prefix, sizeof prefix - 1) != 0) {
+            memmove(names + kept, names + position, (size_t)(next - position));
+            kept += next - position;
+        }
+        position = next;
+    }
+    return kept;
+}
+
+void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
+    if (!has_xattrs(request))
+        return;
+    struct fuse_reply_buffer *buffer;
+    struct inode *inode = inode_and_buffer(request, node, &buffer);
+    if (!inode)
+        return;
+    int64_t length = volume_listxattr(inode, buffer->data, XATTR_LIST_MAX);
+    volume_put(inode, 1);
+    if (length > 0 && fuse_req_ctx(request)->uid != 0)
+        length = hide_trusted(buffer->data, length);
+    reply_xattr(request, buffer, length, size);
+}

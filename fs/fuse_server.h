@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, inside the FUSE front end (fs/fuse*.c); nobody else includes it.
+ *
+ *   fuse.c       mounting, the serving threads, signals, unmounting
+ *   fuse_ops.c   names and attributes: one handler a request
+ *   fuse_data.c  file data, directory listings, extended attributes
+ *
+ * Every handler takes the node the kernel names, turns it into a referenced inode, makes one call
+ * into the volume, and replies exactly once. All decisions about a filesystem's behaviour are the
+ * volume's.
+ *
+ * Invariants:
+ *  1. A node id is the inode's number, except that the root is 1, as the protocol demands, and an
+ *     inode whose number is 1 takes the root's: a swap, so nothing needs to be remembered.
+ *  2. The kernel's lookup count of a node equals the references the volume counts for it. A reply
+ *     that hands out a node hands over one reference; FORGET gives them back.
+ *
+ * Locking: handlers run in any of the serving threads and lean on the volume's own locks.
+ */
+#ifndef LAYOUTFS_FUSE_SERVER_H
+#define LAYOUTFS_FUSE_SERVER_H
+
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fs/volume.h"
+
+/* The largest READ, WRITE and READDIR; 256 pages are the protocol's limit. */
+#define FUSE_TRANSFER_MAX (1u << 20)
+/* Opcodes are small numbers; see enum fuse_opcode of <linux/fuse.h>. */
+#define FUSE_OPCODES 64u
+
+/* Memory for one reply of up to FUSE_TRANSFER_MAX bytes. */
+struct fuse_reply_buffer {
+    struct fuse_reply_buffer *next; /* while in the pool */
+    char data[FUSE_TRANSFER_MAX];
+};
+
+struct fuse_server {
+    struct volume *volume;
+    const struct log *log;
+    struct fuse_session *session;
+    const char *mount_point;
+    pthread_t *threads; /* that serve; set up before the signal thread starts */
+    unsigned thread_count;
+    bool delayed_writes;   /* the kernel's page cache holds writes back */
+    bool initialised;      /* INIT has been answered */
+    uint32_t kernel_flags; /* what the kernel offered in INIT */
+    _Atomic uint64_t requests[FUSE_OPCODES];
+    /* A pool as large as the number of handlers that ever needed one at a time. */
+    pthread_mutex_t buffers_lock;
+    struct fuse_reply_buffer *buffers;
+};
+
+/* NULL: no memory. */
+struct fuse_reply_buffer *fuse_server_buffer_take(struct fuse_server *server);
+void fuse_server_buffer_give(struct fuse_server *server, struct fuse_reply_buffer *buffer);
+
+static inline struct fuse_server *fuse_server_of(fuse_req_t request) {
+    return fuse_req_userdata(request);
+}
+
+static inline uint64_t fuse_server_swap_root(const struct volume *volume, uint64_t number) {
+    if (number == volume->root_ino)
+        return FUSE_ROOT_ID;
+    return number == FUSE_ROOT_ID ? volume->root_ino : number;
+}
+
+/* The inode of a node, with a reference of the handler's own; or replies the error and returns
+ * NULL. */
+struct inode *fuse_server_inode(fuse_req_t request, fuse_ino_t node);
+/* Replies 0 or a negative errno of ours. */
+static inline void fuse_server_reply_error(fuse_req_t request, int error) {
+    fuse_reply_err(request, -error);
+}
+/* What the kernel is told of an inode. */
+void fuse_server_entry(struct inode *inode, struct fuse_entry_param *entry);
+
+/* fuse_ops.c */
+extern const struct fuse_lowlevel_ops fuse_server_operations;
+
+/* fuse_data.c, as fuse_lowlevel_ops documents each */
+void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                      struct fuse_file_info *file);
+void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, size_t size,
+                       off_t offset, struct fuse_file_info *file);
+void fuse_server_fsync(fuse_req_t request, fuse_ino_t node, int data_only,
+                       struct fuse_file_info *file);
+void fuse_server_fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset,
+                           off_t length, struct fuse_file_info *file);
+void fuse_server_lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence,
+                       struct fuse_file_info *file);
+void fuse_server_readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
+                         struct fuse_file_info *file);
+void fuse_server_readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
+                             struct fuse_file_info *file);
+void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size);
+void fuse_server_setxattr(fuse_req_t request, fuse_ino_t node, const char *name, const char *value,
+                          size_t size, int flags);
+void fuse_server_removexattr(fuse_req_t request, fuse_ino_t node, const char *name);
+void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size);
+
+#endif
