@@ -13,7 +13,6 @@ enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 
 struct tool {
     const char *name;
-    const char *synopsis;    /* "IMAGE DIR [-o OPTIONS]" */
     const char *description; /* one line */
     int (*run)(int argc, char **argv);
 };
