@@ -3,7 +3,8 @@
  * Layer: layouts/ext, shared by its files; nothing outside this folder includes it.
  *
  *   layout.c    the table of functions and options that the core sees
- *   super.c     super block, group descriptors: load, validate, store; features; errors=
+ *   super.c     super block, group descriptors: load, validate, store; errors=
+ *   features.c  features by name, and which are supported
  *   format.c    mkfs                           geometry.c  where things lie by arithmetic alone
  *   group.c     bitmaps, block and inode allocation   placement.c  the strategies
  *   inode.c     inodes: load, store, create, free
@@ -102,7 +103,9 @@ struct ext {
     struct ext_disk_super super; /* as last read, with our changes */
     struct ext_group *groups;    /* owned */
     uint64_t free_blocks, reserved_blocks;
+    uint64_t overhead_blocks; /* see ext_geometry_overhead */
     uint32_t free_inodes, used_dirs;
+    uint16_t mount_state; /* s_state as found */
     uint32_t hash_seed[4];
     enum ext_hash_version hash_version; /* for new directories, signedness resolved */
     bool hash_unsigned;
@@ -154,6 +157,25 @@ int ext_sync_inode(struct inode *inode, bool data_only);
 /* Damage was found: logs "NAME: <sentence>", marks the volume as having errors and does what its
  * errors= says. Returns -EUCLEAN. */
 int ext_corrupt(struct ext *ext, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The first super block as it is on the device. -EUCLEAN: the device is too small for one. */
+int ext_super_read(struct device *device, const struct log *log, struct ext_disk_super *super);
+/* A descriptor's in-core form, not validated. */
+void ext_group_decode(const struct ext_disk_group *disk, struct ext_group *group);
+/* What is wrong with a decoded descriptor, or NULL. */
+const char *ext_group_validate(const struct ext_geometry *geometry, uint32_t number,
+                               const struct ext_group *group);
+
+/* --- features.c ----------------------------------------------------------------------------------
+ */
+
+enum ext_feature_set { EXT_FEATURES_COMPAT, EXT_FEATURES_INCOMPAT, EXT_FEATURES_RO_COMPAT };
+/* mke2fs's name of one bit, or NULL. */
+const char *ext_feature_name(enum ext_feature_set set, uint32_t bit);
+/* -ENOTSUP, with a sentence for each feature in the way, when the volume has features that forbid
+ * this layout to mount it (or to write to it, unless read_only). */
+int ext_features_check(const struct ext_disk_super *super, bool read_only, const char *name,
+                       const struct log *log);
 
 /* --- format.c ------------------------------------------------------------------------------------
  */

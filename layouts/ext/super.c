@@ -1,1 +1,423 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/ext, over the buffer cache. The super block and the group descriptors: recognised,
+ * taken up at mount, kept, and given back at unmount.
+ *
+ * Invariants:
+ *  1. A read-only mount changes no byte of the device.
+ *  2. While mounted for writing, the super block on disk lacks EXT_STATE_VALID; unmount restores
+ * the state found at mount, so that an unclean volume stays so until somebody checks it.
+ *  3. Copies of the super block and descriptors in other groups are mkfs's and e2fsck's business;
+ *     only the first is written here (as Linux does).
+ */
+#include "layouts/ext/ext.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINK_MAX_EXT2  32000u
+#define SECONDS_32_MIN (-INT64_C(0x80000000))
+#define SECONDS_32_MAX INT64_C(0x7FFFFFFF)
+#define SECONDS_34_MAX (SECONDS_32_MIN + (INT64_C(1) << 34) - 1) /* two more bits: year 2446 */
+
+/* --- probe ------------------------------------------------------------------------------------ */
+
+/* The family member whose features these are; this layout mounts them all as ext2 if it can. */
+static const char *member_name(const struct ext_disk_super *super) {
+    uint32_t ext4_incompat = EXT_INCOMPAT_EXTENTS | EXT_INCOMPAT_64BIT | EXT_INCOMPAT_FLEX_BG |
+                             EXT_INCOMPAT_INLINE_DATA | EXT_INCOMPAT_MMP;
+    uint32_t ext4_ro_compat =
+        EXT_RO_COMPAT_HUGE_FILE | EXT_RO_COMPAT_GDT_CSUM | EXT_RO_COMPAT_METADATA_CSUM;
+    if (le32_load(super->s_rev_level) == 0)
+        return "ext2";
+    if ((le32_load(super->s_feature_incompat) & ext4_incompat) ||
+        (le32_load(super->s_feature_ro_compat) & ext4_ro_compat))
+        return "ext4";
+    return le32_load(super->s_feature_compat) & EXT_COMPAT_HAS_JOURNAL ? "ext3" : "ext2";
+}
+
+int ext_probe(struct device *device, struct probe_result *result) {
+    struct ext_disk_super super;
+    *result = (struct probe_result){0};
+    if (device->size < EXT_SUPER_OFFSET + sizeof(super))
+        return 0;
+    int error = device_read(device, EXT_SUPER_OFFSET, &super, sizeof(super), PURPOSE_SUPER);
+    if (error)
+        return error;
+    if (le16_load(super.s_magic) != EXT_MAGIC)
+        return 0;
+    /* The magic is only 16 bits: the fields that arithmetic depends on must make sense, too. */
+    struct ext_geometry geometry;
+    bool plausible = ext_geometry_load(&super, device->size, device->name, NULL, &geometry) == 0;
+    const char *member = member_name(&super);
+    result->type = "ext2";
+    result->confidence = plausible ? 100 : 30;
+    int length = snprintf(result->description, sizeof(result->description), "%s, %u-byte blocks",
+                          member, 1024u << (le32_load(super.s_log_block_size) & 7));
+    if (super.s_volume_name[0])
+        snprintf(result->description + length, sizeof(result->description) - (size_t)length,
+                 ", label \"%.16s\"", super.s_volume_name);
+    return 0;
+}
+
+/* --- damage ----------------------------------------------------------------------------------- */
+
+/* The first error's and the last error's time, for dumpe2fs and its like. */
+static void note_error(struct ext *ext) {
+    struct ext_disk_super *super = &ext->super;
+    uint32_t now = (uint32_t)clock_calendar(ext->volume->clock).seconds;
+    uint32_t count = le32_load(super->s_error_count);
+    if (count == 0)
+        le32_store(&super->s_first_error_time, now);
+    le32_store(&super->s_last_error_time, now);
+    le32_store(&super->s_error_count, count + 1);
+    le16_store(&super->s_state, le16_load(super->s_state) | EXT_STATE_ERROR);
+    ext->super_dirty = true;
+}
+
+int ext_corrupt(struct ext *ext, const char *format, ...) {
+    struct volume *volume = ext->volume;
+    char sentence[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    log_error(volume->log, "%s: %s", volume->name, sentence);
+    if (volume->read_only)
+        return -EUCLEAN;
+    note_error(ext);
+    if (ext->errors == EXT_ERRORS_CONTINUE)
+        return -EUCLEAN;
+    /* The note must get to the disk before writing stops; past the buffer, whose bytes only the
+     * holder of the exclusive lock may change. */
+    device_write(volume->device, EXT_SUPER_OFFSET, &ext->super, sizeof(ext->super), PURPOSE_SUPER);
+    volume_fail(volume, ext->errors == EXT_ERRORS_PANIC);
+    log_error(volume->log, "%s: errors=%s: the volume is %s now", volume->name,
+              ext->errors == EXT_ERRORS_PANIC ? "panic" : "remount-ro",
+              ext->errors == EXT_ERRORS_PANIC ? "shut down" : "read-only");
+    return -EUCLEAN;
+}
+
+/* --- group descriptors ------------------------------------------------------------------------ */
+
+static uint64_t descriptor_block(const struct ext *ext, uint32_t group) {
+    uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
+    return ext->geometry.first_data_block + 1 + group / per_block;
+}
+
+static struct ext_disk_group *descriptor_in(const struct ext *ext, const struct buffer *buffer,
+                                            uint32_t group) {
+    uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
+    return (struct ext_disk_group *)buffer_data(buffer) + group % per_block;
+}
+
+/* Is [block, block + count) inside the group and past its super block and descriptors? */
+static bool group_holds(const struct ext_geometry *geometry, uint32_t group, uint64_t block,
+                        uint32_t count) {
+    uint64_t first = ext_group_first_block(geometry, group);
+    uint64_t end = first + ext_group_block_count(geometry, group);
+    return block >= first + ext_group_overhead(geometry, group) && block < end &&
+           count <= end - block;
+}
+
+const char *ext_group_validate(const struct ext_geometry *geometry, uint32_t number,
+                               const struct ext_group *group) {
+    uint64_t table_end = group->inode_table + geometry->inode_table_blocks;
+    if (!group_holds(geometry, number, group->block_bitmap, 1))
+        return "bg_block_bitmap is not in the group's data area";
+    if (!group_holds(geometry, number, group->inode_bitmap, 1))
+        return "bg_inode_bitmap is not in the group's data area";
+    if (!group_holds(geometry, number, group->inode_table, geometry->inode_table_blocks))
+        return "bg_inode_table is not in the group's data area";
+    if (group->block_bitmap == group->inode_bitmap ||
+        (group->block_bitmap >= group->inode_table && group->block_bitmap < table_end) ||
+        (group->inode_bitmap >= group->inode_table && group->inode_bitmap < table_end))
+        return "bitmaps and inode table overlap";
+    if (group->free_blocks > ext_group_block_count(geometry, number))
+        return "bg_free_blocks_count is more than the group has";
+    if (group->free_inodes > geometry->inodes_per_group)
+        return "bg_free_inodes_count is more than the group has";
+    return NULL;
+}
+
+void ext_group_decode(const struct ext_disk_group *disk, struct ext_group *group) {
+    *group = (struct ext_group){
+        .block_bitmap = le32_load(disk->bg_block_bitmap),
+        .inode_bitmap = le32_load(disk->bg_inode_bitmap),
+        .inode_table = le32_load(disk->bg_inode_table),
+        .free_blocks = le16_load(disk->bg_free_blocks_count),
+        .free_inodes = le16_load(disk->bg_free_inodes_count),
+        .used_dirs = le16_load(disk->bg_used_dirs_count),
+        .flags = le16_load(disk->bg_flags),
+    };
+}
+
+static int load_group(struct ext *ext, uint32_t number, const struct ext_disk_group *disk) {
+    struct ext_group *group = &ext->groups[number];
+    ext_group_decode(disk, group);
+    const char *wrong = ext_group_validate(&ext->geometry, number, group);
+    if (wrong) {
+        log_error(ext->volume->log,
+                  "%s: group %" PRIu32 " descriptor in block %" PRIu64 ": %s; run e2fsck",
+                  ext->volume->name, number, descriptor_block(ext, number), wrong);
+        return -EUCLEAN;
+    }
+    ext->free_blocks += group->free_blocks;
+    ext->free_inodes += group->free_inodes;
+    ext->used_dirs += group->used_dirs;
+    return 0;
+}
+
+static int load_groups(struct ext *ext) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    ext->groups = calloc(geometry->groups, sizeof(*ext->groups));
+    if (!ext->groups)
+        return -ENOMEM;
+    buffer_prefetch(ext->buffers, descriptor_block(ext, 0), geometry->descriptor_blocks,
+                    PURPOSE_SUPER);
+    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
+    int error = 0;
+    for (uint32_t group = 0; group < geometry->groups && !error; group += per_block) {
+        struct buffer *buffer;
+        error = buffer_get(ext->buffers, descriptor_block(ext, group), PURPOSE_SUPER, &buffer);
+        if (error)
+            return error;
+        for (uint32_t i = group; i < geometry->groups && i < group + per_block && !error; i++)
+            error = load_group(ext, i, descriptor_in(ext, buffer, i));
+        buffer_put(buffer);
+    }
+    return error;
+}
+
+static int store_group(struct ext *ext, uint32_t number) {
+    struct ext_group *group = &ext->groups[number];
+    struct buffer *buffer;
+    int error = buffer_get(ext->buffers, descriptor_block(ext, number), PURPOSE_SUPER, &buffer);
+    if (error)
+        return error;
+    struct ext_disk_group *disk = descriptor_in(ext, buffer, number);
+    le16_store(&disk->bg_free_blocks_count, (uint16_t)group->free_blocks);
+    le16_store(&disk->bg_free_inodes_count, (uint16_t)group->free_inodes);
+    le16_store(&disk->bg_used_dirs_count, (uint16_t)group->used_dirs);
+    buffer_dirty(buffer);
+    buffer_put(buffer);
+    group->dirty = false;
+    return 0;
+}
+
+/* --- super block ------------------------------------------------------------------------------ */
+
+int ext_super_read(struct device *device, const struct log *log, struct ext_disk_super *super) {
+    if (device->size < EXT_SUPER_OFFSET + sizeof(*super)) {
+        log_error(log, "%s: %" PRIu64 " bytes are too few for a super block", device->name,
+                  device->size);
+        return -EUCLEAN;
+    }
+    return device_read(device, EXT_SUPER_OFFSET, super, sizeof(*super), PURPOSE_SUPER);
+}
+
+/* Our copy of the super block into its buffer: with 1 KiB blocks it has its own, else it lies in
+ * block 0 after the boot block. */
+static int super_to_buffer(struct ext *ext) {
+    uint64_t block = EXT_SUPER_OFFSET >> ext->geometry.block_bits;
+    uint32_t offset = EXT_SUPER_OFFSET & (ext->geometry.block_size - 1);
+    struct buffer *buffer;
+    int error = buffer_get(ext->buffers, block, PURPOSE_SUPER, &buffer);
+    if (error)
+        return error;
+    memcpy((uint8_t *)buffer_data(buffer) + offset, &ext->super, sizeof(ext->super));
+    buffer_dirty(buffer);
+    buffer_put(buffer);
+    return 0;
+}
+
+int ext_super_store(struct ext *ext) {
+    struct ext_disk_super *super = &ext->super;
+    for (uint32_t group = 0; group < ext->geometry.groups; group++) {
+        int error = ext->groups[group].dirty ? store_group(ext, group) : 0;
+        if (error)
+            return error;
+    }
+    if (ext->free_blocks != le32_load(super->s_free_blocks_count) ||
+        ext->free_inodes != le32_load(super->s_free_inodes_count))
+        ext->super_dirty = true;
+    if (!ext->super_dirty)
+        return 0;
+    le32_store(&super->s_free_blocks_count, (uint32_t)ext->free_blocks);
+    le32_store(&super->s_free_inodes_count, ext->free_inodes);
+    le32_store(&super->s_wtime, (uint32_t)clock_calendar(ext->volume->clock).seconds);
+    int error = super_to_buffer(ext);
+    if (!error)
+        ext->super_dirty = false;
+    return error;
+}
+
+static int write_everything(struct ext *ext) {
+    int error = ext_super_store(ext);
+    if (!error)
+        error = buffer_sync(ext->buffers);
+    if (!error)
+        error = device_flush(ext->volume->device);
+    return error;
+}
+
+int ext_sync(struct volume *volume) {
+    return volume->read_only ? 0 : write_everything(ext_of(volume));
+}
+
+int ext_sync_inode(struct inode *inode, bool data_only) {
+    return ext_sync(inode->volume);
+}
+
+/* --- mount ------------------------------------------------------------------------------------ */
+
+static void set_limits(const struct ext *ext, struct layout_limits *limits) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    bool wide_times = geometry->inode_size > EXT_INODE_BASE_SIZE;
+    limits->file_size_max =
+        ext_file_size_max(geometry, geometry->ro_compat & EXT_RO_COMPAT_LARGE_FILE);
+    limits->link_max = LINK_MAX_EXT2;
+    limits->subdir_max = LINK_MAX_EXT2;
+    limits->symlink_max = geometry->block_size - 1;
+    limits->time_granularity_ns = wide_times ? 1 : (uint32_t)NS_PER_SEC;
+    limits->time_min = (struct timestamp){SECONDS_32_MIN, 0};
+    limits->time_max = wide_times ? (struct timestamp){SECONDS_34_MAX, NS_PER_SEC - 1}
+                                  : (struct timestamp){SECONDS_32_MAX, 0};
+}
+
+/* The hash of new indexed directories: as the super block says, with the signedness of the machine
+ * that made the volume. */
+static void set_hash(struct ext *ext) {
+    const struct ext_disk_super *super = &ext->super;
+    for (int i = 0; i < 4; i++)
+        ext->hash_seed[i] = le32_load(super->s_hash_seed[i]);
+    ext->hash_unsigned = le32_load(super->s_flags) & EXT_FLAGS_UNSIGNED_HASH;
+    uint32_t version = super->s_def_hash_version;
+    if (version > EXT_HASH_TEA)
+        version = EXT_HASH_HALF_MD4;
+    ext->hash_version = version + (ext->hash_unsigned ? EXT_HASH_LEGACY_UNSIGNED : 0);
+}
+
+static void set_strategies(struct ext *ext, const struct options *options) {
+    ext->dir_placement = (enum ext_dir_placement)options_number(options, "dir_placement");
+    ext->block_placement = (enum ext_block_placement)options_number(options, "alloc");
+    ext->prealloc_blocks = (uint32_t)options_number(options, "prealloc");
+    uint32_t errors = le16_load(ext->super.s_errors);
+    if (options_given(options, "errors"))
+        errors = (uint32_t)options_number(options, "errors");
+    ext->errors =
+        errors == EXT_ERRORS_RO || errors == EXT_ERRORS_PANIC ? errors : EXT_ERRORS_CONTINUE;
+}
+
+static void warn_if_unclean(const struct ext *ext) {
+    const char *why = NULL;
+    if (ext->mount_state & EXT_STATE_ERROR)
+        why = "damage was found in it earlier";
+    else if (!(ext->mount_state & EXT_STATE_VALID))
+        why = "it was not unmounted";
+    if (why)
+        log_warning(ext->volume->log, "%s: super block: %s; run e2fsck -f", ext->volume->name, why);
+    if (ext->free_blocks != le32_load(ext->super.s_free_blocks_count) ||
+        ext->free_inodes != le32_load(ext->super.s_free_inodes_count))
+        log_warning(ext->volume->log,
+                    "%s: super block: its free counts differ from the sum of the groups', which is "
+                    "used",
+                    ext->volume->name);
+}
+
+/* From here on the volume counts as in use. */
+static int mark_in_use(struct ext *ext) {
+    struct ext_disk_super *super = &ext->super;
+    le16_store(&super->s_state, le16_load(super->s_state) & (uint16_t)~EXT_STATE_VALID);
+    le16_store(&super->s_mnt_count, le16_load(super->s_mnt_count) + 1);
+    le32_store(&super->s_mtime, (uint32_t)clock_calendar(ext->volume->clock).seconds);
+    ext->super_dirty = true;
+    return write_everything(ext);
+}
+
+static void ext_release(struct volume *volume) {
+    struct ext *ext = ext_of(volume);
+    free(ext->groups);
+    free(ext);
+    volume->layout_data = NULL;
+}
+
+static int take_up(struct volume *volume, struct ext *ext, const struct options *options) {
+    int error = buffer_cache_create(volume->device, &volume->pool, volume->clock,
+                                    ext->geometry.block_size, &volume->buffers);
+    if (error)
+        return error;
+    ext->buffers = volume->buffers;
+    ext->reserved_blocks = le32_load(ext->super.s_r_blocks_count);
+    ext->overhead_blocks = ext_geometry_overhead(&ext->geometry);
+    ext->mount_state = le16_load(ext->super.s_state);
+    memcpy(&ext->generation, ext->super.s_uuid, sizeof(ext->generation));
+    ext->generation += le16_load(ext->super.s_mnt_count) << 16;
+    set_hash(ext);
+    set_strategies(ext, options);
+    set_limits(ext, &volume->limits);
+    volume->root_ino = EXT_ROOT_INO;
+    error = load_groups(ext);
+    if (error)
+        return error;
+    warn_if_unclean(ext);
+    return volume->read_only ? 0 : mark_in_use(ext);
+}
+
+int ext_mount(struct volume *volume, const struct options *options) {
+    struct ext *ext = calloc(1, sizeof(*ext));
+    if (!ext)
+        return -ENOMEM;
+    ext->volume = volume;
+    volume->layout_data = ext;
+    int error = ext_super_read(volume->device, volume->log, &ext->super);
+    if (!error && le16_load(ext->super.s_magic) == EXT_MAGIC)
+        error = ext_features_check(&ext->super, volume->read_only, volume->name, volume->log);
+    if (!error)
+        error = ext_geometry_load(&ext->super, volume->device->size, volume->name, volume->log,
+                                  &ext->geometry);
+    if (!error)
+        error = take_up(volume, ext, options);
+    if (error) {
+        if (volume->buffers)
+            buffer_cache_destroy(volume->buffers);
+        volume->buffers = NULL;
+        ext_release(volume);
+    }
+    return error;
+}
+
+int ext_unmount(struct volume *volume) {
+    struct ext *ext = ext_of(volume);
+    int error = 0;
+    if (!volume->read_only && !volume->shut_down) {
+        /* Everything else is on the disk before the state says that it is. */
+        error = write_everything(ext);
+        uint16_t state = le16_load(ext->super.s_state);
+        le16_store(&ext->super.s_state, state | (ext->mount_state & EXT_STATE_VALID));
+        ext->super_dirty = true;
+        if (!error && !(state & EXT_STATE_ERROR))
+            error = write_everything(ext);
+    }
+    ext_release(volume);
+    return error;
+}
+
+int ext_statfs(struct volume *volume, struct volume_usage *usage) {
+    const struct ext *ext = ext_of(volume);
+    *usage = (struct volume_usage){
+        .block_size = ext->geometry.block_size,
+        .blocks = ext->geometry.blocks_count - ext->overhead_blocks,
+        .free = ext->free_blocks,
+        .inodes = ext->geometry.inodes_count,
+        .inodes_free = ext->free_inodes,
+        .name_max = NAME_LENGTH_MAX,
+    };
+    if (usage->free > ext->reserved_blocks)
+        usage->available = usage->free - ext->reserved_blocks;
+    memcpy(usage->uuid, ext->super.s_uuid, sizeof(usage->uuid));
+    return 0;
+}
