@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Tests: damaged images. A volume with every kind of structure is made once; then it is damaged in
+ * thousands of ways, mounted, walked, changed, synced, unmounted and checked. Nothing may crash,
+ * hang, or touch memory or sectors that are not its own (run under ASan and UBSan); every refusal
+ * must come with a sentence.
+ *
+ * Where the structures lie is learnt by tracing the device while the sound volume is walked, so the
+ * mutator knows no format: each request says what it is for. A mutant is named by its number: seed,
+ * subject and number make it again (LAYOUTFS_TEST_SEED, and LAYOUTFS_TEST_MUTANT=number for one).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/fixture.h"
+
+#define MUTANTS_EACH   5200u /* of each subject; four of them make more than 20,000 */
+#define BATCH          200u  /* mutants a child process */
+#define MUTANT_SECONDS 60u   /* more is a hang, even under a sanitizer on a busy machine */
+#define WALK_DEPTH     12u
+#define WALK_ENTRIES   4000u
+
+struct subject {
+    const char *type, *mkfs_options;
+    uint64_t size;
+};
+
+static const struct subject subjects[] = {
+    {"ext2", "block_size=1024,inode_size=128,inode_ratio=4096", UINT64_C(3) << 20},
+    {"ext2", "block_size=1024,inode_size=256,inode_ratio=4096", UINT64_C(3) << 20},
+    {"ext2", "block_size=4096,inode_size=256,inode_ratio=8192", UINT64_C(4) << 20},
+    {"ext2", "block_size=1024,features=none,inode_ratio=4096", UINT64_C(3) << 20},
+};
+#define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))
+
+/* --- a device that is one exact piece of memory, so that ASan sees every stray byte -------------
+ */
+
+struct flat {
+    struct device device;
+    uint8_t *bytes; /* borrowed */
+};
+
+static int flat_submit(struct device *device, const struct device_request *request) {
+    uint8_t *at = ((struct flat *)device)->bytes + request->offset;
+
+    for (int i = 0; i < request->vector_count; i++) {
+        const struct iovec *piece = &request->vector[i];
+        if (request->operation == DEVICE_READ)
+            memcpy(piece->iov_base, at, piece->iov_len);
+        else
+            memcpy(at, piece->iov_base, piece->iov_len);
+        at += piece->iov_len;
+    }
+    return 0;
+}
+
+static void flat_close(struct device *device) {
+    free(device);
+}
+
+static const struct device_operations flat_operations = {
+    .name = "flat", .submit = flat_submit, .close = flat_close};
+
+static struct device *flat_open(uint8_t *bytes, uint64_t size, struct clock *clock,
+                                const struct log *log) {
+    struct flat *flat = calloc(1, sizeof(*flat));
+
+    ck_assert_ptr_nonnull(flat);
+    flat->device = (struct device){
+        .operations = &flat_operations, .clock = clock, .log = log, .size = size, .name = "image"};
+    flat->bytes = bytes;
+    return &flat->device;
+}
+
+/* --- where the structures are
+ * ---------------------------------------------------------------------- */
+
+struct region {
+    uint64_t offset;
+    uint32_t length;
+};
+
+struct map {
+    struct region *regions[PURPOSE_COUNT]; /* owned */
+    unsigned count[PURPOSE_COUNT];
+};
+
+static void map_add(void *context, const struct trace_record *record) {
+    struct map *map = context;
+    enum purpose purpose = record->purpose;
+
+    if (purpose == PURPOSE_DATA)
+        return;
+    unsigned n = map->count[purpose]++;
+    map->regions[purpose] = realloc(map->regions[purpose], (n + 1) * sizeof(struct region));
+    ck_assert_ptr_nonnull(map->regions[purpose]);
+    map->regions[purpose][n] = (struct region){record->offset, record->length};
+}
+
+/* --- the sound volume
+ * ------------------------------------------------------------------------------- */
+
+static struct inode *make(struct inode *dir, const char *name, uint32_t mode, const char *target) {
+    struct create_request request = {.mode = mode, .target = target};
+    struct inode *inode = NULL;
+
+    ck_assert_int_eq(volume_create(dir, name, (uint32_t)strlen(name), &request, &inode), 0);
+    return inode;
+}
+
+static void fill_file(struct inode *inode, uint64_t offset, size_t length) {
+    char *bytes = malloc(length);
+
+    ck_assert_ptr_nonnull(bytes);
+    memset(bytes, 'x', length);
+    ck_assert_int_eq(volume_write(inode, bytes, length, offset), (int64_t)length);
+    free(bytes);
+}
+
+static void fill_directory(struct inode *dir, unsigned count) {
+    char name[64];
+
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "a-name-that-takes-some-room-%u", i);
+        volume_put(make(dir, name, S_IFREG | 0644, NULL), 1);
+    }
+}
+
+/* Every structure: small and big directories, all levels of the map, both kinds of symlinks,
+ * devices, attributes in the inode and outside. */
+static void fill_volume(struct volume *volume) {
+    struct inode *root, *inode;
+    char value[300];
+
+    memset(value, 'v', sizeof(value));
+    ck_assert_int_eq(volume_root(volume, &root), 0);
+    struct inode *dir = make(root, "small", S_IFDIR | 0755, NULL);
+    inode = make(dir, "below", S_IFDIR | 0755, NULL);
+    volume_put(inode, 1);
+    fill_directory(dir, 5);
+    volume_put(dir, 1);
+    dir = make(root, "big", S_IFDIR | 0755, NULL);
+    fill_directory(dir, 200);
+    volume_put(dir, 1);
+    inode = make(root, "file", S_IFREG | 0644, NULL);
+    fill_file(inode, 0, 400000);
+    ck_assert_int_eq(volume_setxattr(inode, "user.short", value, 10, 0), 0);
+    ck_assert_int_eq(volume_setxattr(inode, "user.long", value, sizeof(value), 0), 0);
+    volume_put(inode, 1);
+    inode = make(root, "sparse", S_IFREG | 0600, NULL);
+    fill_file(inode, 0, 100);
+    fill_file(inode, UINT64_C(300) << 10, 5000);
+    fill_file(inode, UINT64_C(80) << 20, 5000);
+    volume_put(inode, 1);
+    value[200] = '\0';
+    volume_put(make(root, "fast", S_IFLNK | 0777, "target"), 1);
+    volume_put(make(root, "slow", S_IFLNK | 0777, value), 1);
+    volume_put(make(root, "device", S_IFBLK | 0600, NULL), 1);
+    volume_put(root, 1);
+}
+
+/* --- using a volume that may be damaged
+ * ---------------------------------------------------------------- */
+
+struct walk {
+    struct volume *volume;
+    unsigned entries;
+    uint64_t random;
+    char names[16][NAME_LENGTH_MAX];
+    uint32_t lengths[16];
+    unsigned count;
+    uint64_t cookie;
+};
+
+static bool collect(void *context, const struct dir_entry *entry) {
+    struct walk *walk = context;
+
+    if (walk->count == 16)
+        return false;
+    ck_assert_uint_le(entry->name_length, NAME_LENGTH_MAX);
+    memcpy(walk->names[walk->count], entry->name, entry->name_length);
+    walk->lengths[walk->count++] = entry->name_length;
+    walk->cookie = entry->cookie;
+    return true;
+}
+
+static void read_around(struct inode *inode) {
+    static const uint64_t places[] = {0, 4096, 12 << 10, 300 << 10, UINT64_C(80) << 20};
+    char bytes[8192];
+
+    for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++)
+        volume_read(inode, bytes, sizeof(bytes), places[i]);
+    volume_seek(inode, 0, SEEK_HOLE);
+    volume_seek(inode, 5000, SEEK_DATA);
+}
+
+static void change(struct walk *walk, struct inode *dir, struct inode *inode) {
+    struct attributes a = {.size = fixture_random(&walk->random) % 500000};
+    struct create_request request = {.mode = S_IFREG | 0644};
+    char value[500] = "value";
+    json_t *object = NULL;
+
+    switch (fixture_random(&walk->random) % 10) {
+    case 0:
+        volume_setattr(inode, SETATTR_SIZE, &a);
+        break;
+    case 1:
+        volume_write(inode, value, sizeof(value), a.size);
+        break;
+    case 2:
+        volume_setxattr(inode, "user.new", value, fixture_random(&walk->random) % 500, 0);
+        break;
+    case 3:
+        volume_removexattr(inode, "user.long");
+        break;
+    case 4:
+        volume_create(dir, "created", 7, &request, NULL);
+        break;
+    case 5:
+        volume_link(inode, dir, "linked", 6);
+        break;
+    case 6:
+        volume_rename(dir, walk->names[0], walk->lengths[0], dir, "renamed", 7, 0);
+        break;
+    case 7:
+        if (volume_explain(inode, &object) == 0)
+            json_decref(object);
+        break;
+    default:
+        if (volume_unlink(dir, walk->names[0], walk->lengths[0]) == -EISDIR)
+            volume_rmdir(dir, walk->names[0], walk->lengths[0]);
+    }
+}
+
+static void visit(struct walk *walk, struct inode *dir, unsigned depth);
+
+static void visit_child(struct walk *walk, struct inode *dir, struct inode *inode, unsigned depth) {
+    struct attributes a;
+    char target[5000], list[4096];
+
+    volume_getattr(inode, &a);
+    volume_readlink(inode, target, sizeof(target));
+    volume_listxattr(inode, list, sizeof(list));
+    volume_getxattr(inode, "user.long", list, sizeof(list));
+    if (S_ISREG(a.mode))
+        read_around(inode);
+    if (S_ISDIR(a.mode) && depth < WALK_DEPTH)
+        visit(walk, inode, depth + 1);
+    if (fixture_random(&walk->random) % 8 == 0)
+        change(walk, dir, inode);
+}
+
+static void visit(struct walk *walk, struct inode *dir, unsigned depth) {
+    struct walk *piece = malloc(sizeof(*piece)); /* names of this level */
+    uint64_t cookie = 0;
+
+    ck_assert_ptr_nonnull(piece);
+    *piece = *walk;
+    do {
+        piece->count = 0;
+        piece->cookie = cookie;
+        if (volume_readdir(dir, cookie, collect, piece) || piece->cookie == cookie)
+            break;
+        cookie = piece->cookie;
+        for (unsigned i = 0; i < piece->count && walk->entries < WALK_ENTRIES; i++) {
+            struct inode *inode;
+            uint32_t length = piece->lengths[i];
+            bool dots = piece->names[i][0] == '.' && length <= 2;
+            walk->entries++;
+            if (dots || volume_lookup(dir, piece->names[i], length, &inode))
+                continue;
+            memcpy(walk->names[0], piece->names[i], length);
+            walk->lengths[0] = length;
+            visit_child(walk, dir, inode, depth);
+            volume_put(inode, 1);
+        }
+    } while (walk->entries < WALK_ENTRIES);
+    free(piece);
+}
+
+static void use_volume(struct volume *volume, uint64_t random) {
+    struct walk *walk = calloc(1, sizeof(*walk));
+    struct volume_usage usage;
+    struct inode *root;
+
+    ck_assert_ptr_nonnull(walk);
+    walk->volume = volume;
+    walk->random = random;
+    volume_statfs(volume, &usage);
+    if (volume_root(volume, &root) == 0) {
+        visit(walk, root, 0);
+        volume_put(root, 1);
+    }
+    for (int kind = DESCRIBE_SUPER; kind <= DESCRIBE_BLOCK; kind++) {
+        json_t *object = NULL;
+        if (volume_describe(volume, (enum describe_kind)kind, fixture_random(&random) % 64,
+                            &object) == 0)
+            json_decref(object);
+    }
+    free(walk);
+}
+
+/* --- damage
+ * --------------------------------------------------------------------------------------------- */
+
+static void damage_field(uint8_t *at, uint32_t room, uint64_t *random) {
+    static const uint64_t values[] = {0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF};
+    uint32_t width = UINT32_C(1) << fixture_random(random) % 3;
+    uint64_t value = values[fixture_random(random) % (sizeof(values) / sizeof(*values))];
+
+    if (fixture_random(random) % 3 == 0)
+        value = fixture_random(random) >> fixture_random(random) % 64;
+    for (uint32_t i = 0; i < width && i < room; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static void damage_region(uint8_t *image, const struct map *map, enum purpose purpose,
+                          uint64_t *random) {
+    const struct region *all = map->regions[purpose];
+    const struct region *region = &all[fixture_random(random) % map->count[purpose]];
+    const struct region *other = &all[fixture_random(random) % map->count[purpose]];
+    /* Fields are aligned, and most of the sense of a structure lies near its start. */
+    uint32_t reach = fixture_random(random) % 2 ? region->length : 128;
+    uint32_t at =
+        (uint32_t)(fixture_random(random) % (reach < region->length ? reach : region->length));
+    uint32_t length = region->length < other->length ? region->length : other->length;
+
+    switch (fixture_random(random) % 12) {
+    case 0:
+        memset(image + region->offset, 0, region->length);
+        break;
+    case 1:
+        memmove(image + region->offset, image + other->offset, length);
+        break;
+    case 2:
+        memset(image + region->offset + at, 0xFF, region->length - at);
+        break;
+    case 3:
+    case 4:
+    case 5:
+        image[region->offset + at] ^= (uint8_t)(1u << fixture_random(random) % 8);
+        break;
+    default:
+        at &= ~3u;
+        damage_field(image + region->offset + at, region->length - at, random);
+    }
+}
+
+/* Damages the image in one to four places; returns the size that is left of it. */
+static uint64_t damage(uint8_t *image, uint64_t size, const struct map *map, uint64_t *random) {
+    unsigned places = 1 + (unsigned)(fixture_random(random) % 4);
+
+    if (fixture_random(random) % 50 == 0) /* cut off */
+        return (fixture_random(random) % size) & ~(uint64_t)(DEVICE_SECTOR - 1);
+    if (fixture_random(random) % 200 == 0) { /* nothing but noise */
+        for (uint64_t i = 0; i < size; i++)
+            image[i] = (uint8_t)fixture_random(random);
+        return size;
+    }
+    while (places > 0) {
+        enum purpose purpose = (enum purpose)(fixture_random(random) % PURPOSE_COUNT);
+        if (map->count[purpose] == 0)
+            continue;
+        damage_region(image, map, purpose, random);
+        places--;
+    }
+    return size;
+}
+
+/* --- one mutant
+ * -------------------------------------------------------------------------------------------- */
+
+struct voice {
+    unsigned sentences;
+};
+
+static void hear(void *context, enum log_level level, const char *text) {
+    ((struct voice *)context)->sentences += level <= LOG_LEVEL_WARNING && *text;
+}
+
+static void ignore_finding(void *context, enum check_severity severity, const char *text) {}
+
+static void run_mutant(const struct subject *subject, uint8_t *image, uint64_t size,
+                       uint64_t random) {
+    struct voice voice = {0};
+    struct log log = {.emit = hear, .context = &voice, .threshold = LOG_LEVEL_WARNING};
+    struct clock clock;
+    struct volume *volume;
+    const struct layout *layout;
+    const struct layout_type *type;
+
+    clock_init_virtual(&clock, NULL);
+    ck_assert_int_eq(layout_find(subject->type, &layout, &type), 0);
+    struct device *device = flat_open(image, size, &clock, &log);
+    struct check_report report = {.finding = ignore_finding, .repair = random % 4 == 0};
+    layout->check(device, &log, &report);
+
+    voice.sentences = 0;
+    struct volume_config config = {
+        .device = device, .clock = &clock, .log = &log, .read_only = random % 5 == 0};
+    int error = volume_open(&config, &volume);
+    if (error) {
+        ck_assert_msg(voice.sentences > 0, "refused with %d but without a sentence", error);
+        device_close(device);
+        return;
+    }
+    use_volume(volume, random);
+    volume_drop_caches(volume);
+    use_volume(volume, random + 1);
+    volume_close(volume);
+}
+
+struct progress { /* shared with the child */
+    unsigned mutant;
+};
+
+static void run_batch(const struct subject *subject, const uint8_t *sound, const struct map *map,
+                      uint64_t seed, unsigned first, unsigned last, struct progress *progress) {
+    uint8_t *scratch = malloc(subject->size);
+
+    ck_assert_ptr_nonnull(scratch);
+    for (unsigned n = first; n < last; n++) {
+        uint64_t random = seed + (uint64_t)n * 7919;
+        progress->mutant = n;
+        alarm(MUTANT_SECONDS);
+        memcpy(scratch, sound, subject->size);
+        uint64_t size = damage(scratch, subject->size, map, &random);
+        /* Exactly as long as what is left, so that the sanitizer guards its end. */
+        uint8_t *image = malloc(size ? size : 1);
+        ck_assert_ptr_nonnull(image);
+        memcpy(image, scratch, size);
+        run_mutant(subject, image, size, random);
+        free(image);
+    }
+    free(scratch);
+}
+
+static uint8_t *make_sound(const struct subject *subject, struct map *map) {
+    uint8_t *image = calloc(1, subject->size);
+    struct log log = log_to_stderr("hostile", LOG_LEVEL_WARNING);
+    struct clock clock;
+    struct options options;
+    struct volume *volume;
+    const struct layout *layout;
+    const struct layout_type *type;
+    struct device *device;
+
+    ck_assert_ptr_nonnull(image);
+    clock_init_virtual(&clock, NULL);
+    ck_assert_int_eq(layout_find(subject->type, &layout, &type), 0);
+    ck_assert_int_eq(options_init(&options, layout->options, OPTION_MKFS, &log), 0);
+    ck_assert_int_eq(options_parse(&options, subject->mkfs_options), 0);
+    ck_assert_int_eq(options_parse(&options, "uuid=5a0e1d6c-8c2e-4c58-9d7b-3f0d1c2b4a69"), 0);
+    ck_assert_int_eq(
+        device_open_trace(flat_open(image, subject->size, &clock, &log), map_add, map, &device), 0);
+    ck_assert_int_eq(layout_format(subject->type, device, &options), 0);
+    options_free(&options);
+    struct volume_config config = {.device = device, .clock = &clock, .log = &log};
+    ck_assert_int_eq(volume_open(&config, &volume), 0);
+    fill_volume(volume);
+    ck_assert_int_eq(volume_drop_caches(volume), 0);
+    use_volume(volume, 1); /* also reads what was never written */
+    ck_assert_int_eq(volume_close(volume), 0);
+    return image;
+}
+
+static void check_child(pid_t child, const struct progress *progress, uint64_t seed) {
+    int status;
+
+    ck_assert(child > 0 && waitpid(child, &status, 0) == child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        ck_abort_msg("seed %llu, mutant %u: hangs", (unsigned long long)seed, progress->mutant);
+    ck_assert_msg(status == 0, "seed %llu, mutant %u: status %x", (unsigned long long)seed,
+                  progress->mutant, (unsigned)status);
+}
+
+START_TEST(test_mutants) {
+    const struct subject *subject = &subjects[_i];
+    struct map map = {0};
+    uint8_t *sound = make_sound(subject, &map);
+    uint64_t seed = fixture_seed(subject->mkfs_options);
+    const char *one = getenv("LAYOUTFS_TEST_MUTANT");
+    unsigned last = one ? (unsigned)atoi(one) + 1 : MUTANTS_EACH * fixture_factor();
+    struct progress *progress =
+        mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert_ptr_ne(progress, MAP_FAILED);
+    for (unsigned n = one ? last - 1 : 0; n < last; n += BATCH) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            run_batch(subject, sound, &map, seed, n, n + BATCH < last ? n + BATCH : last, progress);
+            _exit(0);
+        }
+        check_child(child, progress, seed);
+    }
+    munmap(progress, sizeof(*progress));
+    for (int i = 0; i < PURPOSE_COUNT; i++)
+        free(map.regions[i]);
+    free(sound);
+}
+END_TEST
+
+int main(void) {
+    TCase *cases = tcase_create("mutants");
+    tcase_set_timeout(cases, 3600);
+    tcase_add_loop_test(cases, test_mutants, 0, SUBJECT_COUNT);
+    Suite *suite = suite_create("hostile");
+    suite_add_tcase(suite, cases);
+    return fixture_run(suite);
+}
