@@ -230,7 +230,6 @@ int ext_dir_grow(struct inode *dir, uint32_t count, uint64_t *logical, struct bu
         buffer_dirty(buffers[i]);
     }
     dir->size = size;
-    dir->dirty = true;
     *logical = first;
     return 0;
 }
@@ -404,10 +403,7 @@ int ext_dir_insert(struct inode *dir, const char *name, uint32_t length, struct 
         if (rc != EXT_HTREE_UNUSABLE)
             return rc;
     }
-    if (dir->flags & EXT_INODE_INDEX) { /* it would no longer tell the truth */
-        dir->flags &= ~(uint32_t)EXT_INODE_INDEX;
-        dir->dirty = true;
-    }
+    dir->flags &= ~(uint32_t)EXT_INODE_INDEX; /* it would no longer tell the truth */
     return linear_insert(dir, &entry);
 }
 

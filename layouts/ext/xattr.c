@@ -407,7 +407,6 @@ static void xattr_block_set(struct inode *inode, uint32_t block) {
     else if (private->file_acl != 0 && block == 0)
         inode->sectors -= inode->sectors < sectors ? inode->sectors : sectors;
     private->file_acl = block;
-    inode->dirty = true;
 }
 
 /* Stores the list in the inode's block, a new one, or none. Takes over the area's buffer. */
@@ -536,10 +535,8 @@ static int xattr_set_acl(struct inode *inode, const struct xattr_name *name, con
     bool stored = length > 0 && !(access && minimal);
     struct xattr item = {*name, stored ? disk : NULL, (uint32_t)length};
     int rc = xattr_change(inode, &item, stored ? flags : 0);
-    if (rc == 0 && access && length > 0) {
+    if (rc == 0 && access && length > 0)
         inode->mode = (inode->mode & ~0777u) | permissions;
-        inode->dirty = true;
-    }
     return rc;
 }
 
