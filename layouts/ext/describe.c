@@ -1,1 +1,632 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/ext, over everything else here, read-only. Structures as JSON: every field under
+ * its name in format.h, followed by what the numbers mean.
+ *
+ * Invariant: an object comes out for anything that can be read, damaged or not.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <uuid/uuid.h>
+
+#include "layouts/ext/bitmap.h"
+#include "layouts/ext/walk.h"
+
+/* --- fields ----------------------------------------------------------------------------------- */
+
+struct field {
+    const char *name;
+    uint16_t offset;
+    uint8_t width; /* bytes: 1, 2, 4 or 8 */
+};
+#define FIELD(type, member)                                                                        \
+    { #member, offsetof(struct type, member), sizeof(((struct type *)0)->member) }
+#define SUPER_FIELD(member) FIELD(ext_disk_super, member)
+#define GROUP_FIELD(member) FIELD(ext_disk_group, member)
+#define INODE_FIELD(member) FIELD(ext_disk_inode, member)
+
+static const struct field super_fields[] = {
+    SUPER_FIELD(s_inodes_count),
+    SUPER_FIELD(s_blocks_count),
+    SUPER_FIELD(s_r_blocks_count),
+    SUPER_FIELD(s_free_blocks_count),
+    SUPER_FIELD(s_free_inodes_count),
+    SUPER_FIELD(s_first_data_block),
+    SUPER_FIELD(s_log_block_size),
+    SUPER_FIELD(s_log_cluster_size),
+    SUPER_FIELD(s_blocks_per_group),
+    SUPER_FIELD(s_clusters_per_group),
+    SUPER_FIELD(s_inodes_per_group),
+    SUPER_FIELD(s_mtime),
+    SUPER_FIELD(s_wtime),
+    SUPER_FIELD(s_mnt_count),
+    SUPER_FIELD(s_max_mnt_count),
+    SUPER_FIELD(s_magic),
+    SUPER_FIELD(s_state),
+    SUPER_FIELD(s_errors),
+    SUPER_FIELD(s_minor_rev_level),
+    SUPER_FIELD(s_lastcheck),
+    SUPER_FIELD(s_checkinterval),
+    SUPER_FIELD(s_creator_os),
+    SUPER_FIELD(s_rev_level),
+    SUPER_FIELD(s_def_resuid),
+    SUPER_FIELD(s_def_resgid),
+    SUPER_FIELD(s_first_ino),
+    SUPER_FIELD(s_inode_size),
+    SUPER_FIELD(s_block_group_nr),
+    SUPER_FIELD(s_feature_compat),
+    SUPER_FIELD(s_feature_incompat),
+    SUPER_FIELD(s_feature_ro_compat),
+    SUPER_FIELD(s_reserved_gdt_blocks),
+    SUPER_FIELD(s_journal_inum),
+    SUPER_FIELD(s_last_orphan),
+    SUPER_FIELD(s_def_hash_version),
+    SUPER_FIELD(s_default_mount_opts),
+    SUPER_FIELD(s_mkfs_time),
+    SUPER_FIELD(s_min_extra_isize),
+    SUPER_FIELD(s_want_extra_isize),
+    SUPER_FIELD(s_flags),
+    SUPER_FIELD(s_error_count),
+    SUPER_FIELD(s_first_error_time),
+    SUPER_FIELD(s_last_error_time),
+    SUPER_FIELD(s_overhead_clusters),
+    {0},
+};
+
+static const struct field group_fields[] = {
+    GROUP_FIELD(bg_block_bitmap),
+    GROUP_FIELD(bg_inode_bitmap),
+    GROUP_FIELD(bg_inode_table),
+    GROUP_FIELD(bg_free_blocks_count),
+    GROUP_FIELD(bg_free_inodes_count),
+    GROUP_FIELD(bg_used_dirs_count),
+    GROUP_FIELD(bg_flags),
+    {0},
+};
+
+static const struct field inode_fields[] = {
+    INODE_FIELD(i_mode),     INODE_FIELD(i_uid),       INODE_FIELD(i_size),
+    INODE_FIELD(i_atime),    INODE_FIELD(i_ctime),     INODE_FIELD(i_mtime),
+    INODE_FIELD(i_dtime),    INODE_FIELD(i_gid),       INODE_FIELD(i_links_count),
+    INODE_FIELD(i_blocks),   INODE_FIELD(i_flags),     INODE_FIELD(i_generation),
+    INODE_FIELD(i_file_acl), INODE_FIELD(i_size_high), INODE_FIELD(i_blocks_high),
+    INODE_FIELD(i_uid_high), INODE_FIELD(i_gid_high),  {0},
+};
+
+static const struct field inode_extra_fields[] = {
+    INODE_FIELD(i_extra_isize),
+    INODE_FIELD(i_ctime_extra),
+    INODE_FIELD(i_mtime_extra),
+    INODE_FIELD(i_atime_extra),
+    INODE_FIELD(i_crtime),
+    INODE_FIELD(i_crtime_extra),
+    {0},
+};
+
+static void put_number(json_t *object, const char *key, uint64_t number) {
+    json_object_set_new(object, key, json_integer((json_int_t)number));
+}
+
+static void put_text(json_t *object, const char *key, const char *text) {
+    json_object_set_new(object, key, json_string(text));
+}
+
+static void put_bool(json_t *object, const char *key, bool value) {
+    json_object_set_new(object, key, json_boolean(value));
+}
+
+/* Bytes of a name from the disk, which need not be UTF-8: what is not printable becomes '?'. */
+static void put_name(json_t *object, const char *key, const char *name, size_t length) {
+    char text[256];
+    size_t used = 0;
+    for (; used < length && used < sizeof(text) - 1 && name[used]; used++)
+        text[used] = name[used] >= ' ' && name[used] <= '~' ? name[used] : '?';
+    text[used] = '\0';
+    put_text(object, key, text);
+}
+
+static void put_fields(json_t *object, const struct field *fields, const void *record) {
+    for (const struct field *field = fields; field->name; field++) {
+        const uint8_t *bytes = (const uint8_t *)record + field->offset;
+        uint64_t value = 0;
+        for (int i = field->width - 1; i >= 0; i--)
+            value = value << 8 | bytes[i];
+        put_number(object, field->name, value);
+    }
+}
+
+static void put_time(json_t *object, const char *key, int64_t seconds) {
+    time_t time = (time_t)seconds;
+    struct tm parts;
+    char text[64];
+    if (gmtime_r(&time, &parts) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts))
+        put_text(object, key, text);
+}
+
+/* --- super block ------------------------------------------------------------------------------ */
+
+static void put_features(json_t *object, const struct ext_geometry *geometry) {
+    const uint32_t sets[] = {geometry->compat, geometry->incompat, geometry->ro_compat};
+    json_t *names = json_array();
+    for (int set = EXT_FEATURES_COMPAT; set <= EXT_FEATURES_RO_COMPAT; set++) {
+        for (uint32_t bit = 1; bit; bit <<= 1) {
+            const char *name = ext_feature_name((enum ext_feature_set)set, bit);
+            if (sets[set] & bit)
+                json_array_append_new(names, json_string(name ? name : "unknown"));
+        }
+    }
+    json_object_set_new(object, "features", names);
+}
+
+static void describe_super(const struct ext *ext, json_t *object) {
+    static const char *const errors[] = {"unknown", "continue", "remount-ro", "panic"};
+    static const char *const hashes[] = {"legacy", "half_md4", "tea"};
+    const struct ext_disk_super *super = &ext->super;
+    const struct ext_geometry *geometry = &ext->geometry;
+    uint32_t on_error = le16_load(super->s_errors);
+    char uuid[37];
+    put_fields(object, super_fields, super);
+    uuid_unparse_lower(super->s_uuid, uuid);
+    put_text(object, "uuid", uuid);
+    put_name(object, "label", super->s_volume_name, sizeof(super->s_volume_name));
+    put_features(object, geometry);
+    put_text(object, "state",
+             ext->mount_state & EXT_STATE_ERROR   ? "has errors"
+             : ext->mount_state & EXT_STATE_VALID ? "clean"
+                                                  : "not clean");
+    put_text(object, "on_error", errors[on_error <= EXT_ERRORS_PANIC ? on_error : 0]);
+    put_text(object, "hash", hashes[ext->hash_version % 3]);
+    put_text(object, "hash_characters", ext->hash_unsigned ? "unsigned" : "signed");
+    put_time(object, "made", le32_load(super->s_mkfs_time));
+    put_time(object, "written", le32_load(super->s_wtime));
+    put_number(object, "block_size", geometry->block_size);
+    put_number(object, "groups", geometry->groups);
+    put_number(object, "inode_table_blocks", geometry->inode_table_blocks);
+    put_number(object, "descriptor_blocks", geometry->descriptor_blocks);
+    put_number(object, "free_blocks", ext->free_blocks);
+    put_number(object, "free_inodes", ext->free_inodes);
+    put_number(object, "directories", ext->used_dirs);
+}
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static int describe_group(struct ext *ext, uint64_t number, json_t *object) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    if (number >= geometry->groups) {
+        log_error(ext->volume->log, "%s: there is no group %" PRIu64 ", the last is %" PRIu32,
+                  ext->volume->name, number, geometry->groups - 1);
+        return -EINVAL;
+    }
+    uint32_t group = (uint32_t)number;
+    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
+    uint64_t block = geometry->first_data_block + 1 + group / per_block;
+    struct buffer *buffer;
+    int rc = buffer_get(ext->buffers, block, PURPOSE_SUPER, &buffer);
+    if (rc < 0)
+        return rc;
+    uint64_t first = ext_group_first_block(geometry, group);
+    put_number(object, "group", group);
+    put_number(object, "descriptor_in_block", block);
+    put_fields(object, group_fields,
+               (const struct ext_disk_group *)buffer_data(buffer) + group % per_block);
+    buffer_put(buffer);
+    put_number(object, "first_block", first);
+    put_number(object, "last_block", first + ext_group_block_count(geometry, group) - 1);
+    put_bool(object, "has_super_block", ext_group_has_super(geometry, group));
+    put_number(object, "first_inode", (uint64_t)group * geometry->inodes_per_group + 1);
+    put_number(object, "last_inode", (uint64_t)(group + 1) * geometry->inodes_per_group);
+    return 0;
+}
+
+/* --- inodes ----------------------------------------------------------------------------------- */
+
+static const char *type_name(uint32_t mode) {
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return "regular file";
+    case S_IFDIR:
+        return "directory";
+    case S_IFLNK:
+        return "symbolic link";
+    case S_IFCHR:
+        return "character device";
+    case S_IFBLK:
+        return "block device";
+    case S_IFIFO:
+        return "fifo";
+    case S_IFSOCK:
+        return "socket";
+    default:
+        return "none";
+    }
+}
+
+static void put_location(json_t *object, const struct ext *ext, uint64_t ino) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    uint32_t group = ext_group_of_inode(geometry, ino);
+    uint64_t byte = (uint64_t)((ino - 1) % geometry->inodes_per_group) * geometry->inode_size;
+    json_t *location = json_object();
+    put_number(location, "group", group);
+    put_number(location, "block", ext->groups[group].inode_table + (byte >> geometry->block_bits));
+    put_number(location, "offset", byte & (geometry->block_size - 1));
+    json_object_set_new(object, "record", location);
+}
+
+static int put_in_use(json_t *object, const struct ext *ext, uint64_t ino) {
+    uint32_t group = ext_group_of_inode(&ext->geometry, ino);
+    struct buffer *bitmap;
+    int rc = buffer_get(ext->buffers, ext->groups[group].inode_bitmap, PURPOSE_BITMAP, &bitmap);
+    if (rc < 0)
+        return rc;
+    uint32_t bit = (uint32_t)((ino - 1) % ext->geometry.inodes_per_group);
+    put_bool(object, "in_use", bitmap_test(buffer_data(bitmap), bit));
+    buffer_put(bitmap);
+    return 0;
+}
+
+static int describe_inode(struct ext *ext, uint64_t ino, json_t *object) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    if (ino == 0 || ino > geometry->inodes_count) {
+        log_error(ext->volume->log, "%s: there is no inode %" PRIu64 ", the last is %" PRIu32,
+                  ext->volume->name, ino, geometry->inodes_count);
+        return -EINVAL;
+    }
+    struct buffer *buffer;
+    struct ext_disk_inode *record;
+    int rc = ext_inode_record(ext, ino, &buffer, &record);
+    if (rc < 0)
+        return rc;
+    uint32_t mode = le16_load(record->i_mode);
+    put_number(object, "inode", ino);
+    put_location(object, ext, ino);
+    put_fields(object, inode_fields, record);
+    if (geometry->inode_size > EXT_INODE_BASE_SIZE)
+        put_fields(object, inode_extra_fields, record);
+    json_t *slots = json_array();
+    for (int i = 0; i < EXT_BLOCK_SLOTS; i++)
+        json_array_append_new(slots, json_integer(le32_load(record->i_block[i])));
+    json_object_set_new(object, "i_block", slots);
+    char permissions[8];
+    snprintf(permissions, sizeof(permissions), "%04o", mode & 07777);
+    put_text(object, "type", type_name(mode));
+    put_text(object, "permissions", permissions);
+    put_number(object, "size",
+               le32_load(record->i_size) |
+                   (S_ISREG(mode) ? (uint64_t)le32_load(record->i_size_high) << 32 : 0));
+    put_bool(object, "indexed", S_ISDIR(mode) && (le32_load(record->i_flags) & EXT_INODE_INDEX));
+    put_time(object, "modified", (int32_t)le32_load(record->i_mtime));
+    buffer_put(buffer);
+    return put_in_use(object, ext, ino);
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+/* The kind of metadata that arithmetic puts at the block, or NULL. */
+static const char *fixed_kind(const struct ext *ext, uint64_t block, uint32_t group) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    uint64_t offset = block - ext_group_first_block(geometry, group);
+    const struct ext_group *g = &ext->groups[group];
+    if (offset < ext_group_overhead(geometry, group)) {
+        if (offset == 0)
+            return "super block";
+        return offset <= geometry->descriptor_blocks ? "group descriptors"
+                                                     : "reserved for group descriptors";
+    }
+    if (block == g->block_bitmap)
+        return "block bitmap";
+    if (block == g->inode_bitmap)
+        return "inode bitmap";
+    if (block >= g->inode_table && block < g->inode_table + geometry->inode_table_blocks)
+        return "inode table";
+    return NULL;
+}
+
+struct owner_search {
+    struct ext *ext;
+    uint64_t block;
+    uint64_t steps;   /* pointers left to look at in this file: no map is larger than the volume */
+    const char *kind; /* NULL: not found yet */
+    uint64_t ino, logical;
+    uint32_t level, mode;
+};
+
+static int owner_visit(void *context, const struct ext_walk_step *step) {
+    struct owner_search *search = context;
+    if (step->block == search->block) {
+        search->kind = step->level ? "indirect block" : "data";
+        search->logical = step->logical;
+        search->level = step->level;
+        return -ECANCELED; /* found: an error ends the walk */
+    }
+    if (search->steps-- == 0)
+        return -EUCLEAN;
+    return step->level && ext_blocks_are_data(search->ext, step->block, 1) ? EXT_WALK_ENTER
+                                                                           : EXT_WALK_SKIP;
+}
+
+static int owner_visit_inode(void *context, uint64_t ino, const struct ext_disk_inode *record) {
+    struct owner_search *search = context;
+    uint32_t mode = le16_load(record->i_mode);
+    search->ino = ino;
+    search->mode = mode;
+    search->steps = search->ext->geometry.blocks_count;
+    if (le32_load(record->i_file_acl) == search->block)
+        search->kind = "extended attributes";
+    else if (ext_walk_has_map(search->ext, record))
+        ext_walk_map(search->ext, record, owner_visit, search);
+    return search->kind != NULL;
+}
+
+/* Searches all inodes, those of the block's own group first: files lie near their inodes. */
+static int find_owner(struct owner_search *search, uint32_t start) {
+    uint32_t groups = search->ext->geometry.groups;
+    for (uint32_t i = 0; i < groups; i++) {
+        int rc = ext_walk_inodes(search->ext, (start + i) % groups, owner_visit_inode, search);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+    }
+    return 0;
+}
+
+static void put_entries(json_t *object, const struct ext *ext, const void *block) {
+    uint32_t size = ext->geometry.block_size;
+    json_t *entries = json_array();
+    for (uint32_t offset = 0; offset + sizeof(struct ext_disk_dirent) <= size;) {
+        const struct ext_disk_dirent *entry =
+            (const struct ext_disk_dirent *)((const uint8_t *)block + offset);
+        uint32_t length = le16_load(entry->rec_len);
+        if (length < ext_dirent_size(entry->name_len) || length > size - offset)
+            break;
+        json_t *row = json_object();
+        put_number(row, "offset", offset);
+        put_number(row, "inode", le32_load(entry->inode));
+        put_number(row, "rec_len", length);
+        put_number(row, "file_type", entry->file_type);
+        put_name(row, "name", entry->name, entry->name_len);
+        json_array_append_new(entries, row);
+        offset += length;
+    }
+    json_object_set_new(object, "entries", entries);
+}
+
+static void put_pointers(json_t *object, const struct ext *ext, const void *block) {
+    const le32 *pointers = block;
+    json_t *runs = json_array();
+    uint32_t entries = ext->geometry.block_size / 4, count;
+    for (uint32_t i = 0; i < entries; i += count) {
+        uint32_t first = le32_load(pointers[i]), step = first ? 1 : 0;
+        for (count = 1; i + count < entries; count++) {
+            if (le32_load(pointers[i + count]) != first + count * step)
+                break;
+        }
+        if (first)
+            json_array_append_new(runs,
+                                  json_pack("{s:I, s:I, s:I}", "index", (json_int_t)i, "block",
+                                            (json_int_t)first, "count", (json_int_t)count));
+    }
+    json_object_set_new(object, "pointers", runs);
+}
+
+static void put_attributes(json_t *object, const void *block) {
+    const struct ext_disk_xattr_header *header = block;
+    put_number(object, "h_magic", le32_load(header->h_magic));
+    put_number(object, "h_refcount", le32_load(header->h_refcount));
+    put_number(object, "h_blocks", le32_load(header->h_blocks));
+    put_number(object, "h_hash", le32_load(header->h_hash));
+}
+
+static int put_contents(json_t *object, struct ext *ext, const struct owner_search *owner) {
+    struct buffer *buffer;
+    bool directory = owner->level == 0 && S_ISDIR(owner->mode);
+    if (strcmp(owner->kind, "data") == 0 && !directory)
+        return 0; /* contents of files are nobody's business here */
+    int rc = buffer_get(ext->buffers, owner->block, PURPOSE_OTHER, &buffer);
+    if (rc < 0)
+        return rc;
+    if (strcmp(owner->kind, "indirect block") == 0)
+        put_pointers(object, ext, buffer_data(buffer));
+    else if (directory)
+        put_entries(object, ext, buffer_data(buffer));
+    else
+        put_attributes(object, buffer_data(buffer));
+    buffer_put(buffer);
+    return 0;
+}
+
+static int describe_owned(struct ext *ext, uint64_t block, uint32_t group, json_t *object) {
+    struct owner_search owner = {.ext = ext, .block = block};
+    int rc = find_owner(&owner, group);
+    if (rc < 0)
+        return rc;
+    if (!owner.kind) {
+        put_text(object, "kind", "in use, but no inode refers to it");
+        return 0;
+    }
+    bool directory = owner.level == 0 && S_ISDIR(owner.mode) && strcmp(owner.kind, "data") == 0;
+    put_text(object, "kind", directory ? "directory" : owner.kind);
+    put_number(object, "inode", owner.ino);
+    if (strcmp(owner.kind, "extended attributes") != 0) {
+        put_number(object, "logical", owner.logical);
+        put_number(object, "level", owner.level);
+    }
+    return put_contents(object, ext, &owner);
+}
+
+static int describe_block(struct ext *ext, uint64_t block, json_t *object) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    if (block >= geometry->blocks_count) {
+        log_error(ext->volume->log, "%s: there is no block %" PRIu64 ", the last is %" PRIu64,
+                  ext->volume->name, block, geometry->blocks_count - 1);
+        return -EINVAL;
+    }
+    put_number(object, "block", block);
+    put_number(object, "device_offset", block << geometry->block_bits);
+    if (block < geometry->first_data_block) {
+        put_text(object, "kind", "boot block");
+        return 0;
+    }
+    uint32_t group = ext_group_of_block(geometry, block);
+    put_number(object, "group", group);
+    struct buffer *bitmap;
+    int rc = buffer_get(ext->buffers, ext->groups[group].block_bitmap, PURPOSE_BITMAP, &bitmap);
+    if (rc < 0)
+        return rc;
+    uint32_t bit = (uint32_t)(block - ext_group_first_block(geometry, group));
+    bool in_use = bitmap_test(buffer_data(bitmap), bit);
+    buffer_put(bitmap);
+    put_bool(object, "in_use", in_use);
+    const char *kind = fixed_kind(ext, block, group);
+    if (!kind && in_use)
+        return describe_owned(ext, block, group, object);
+    put_text(object, "kind", kind ? kind : "free");
+    if (kind && strcmp(kind, "inode table") == 0) {
+        uint64_t first = (block - ext->groups[group].inode_table) *
+                         (geometry->block_size / geometry->inode_size);
+        put_number(object, "first_inode", (uint64_t)group * geometry->inodes_per_group + first + 1);
+    }
+    return 0;
+}
+
+int ext_describe(struct volume *volume, enum describe_kind kind, uint64_t number, json_t **object) {
+    struct ext *ext = ext_of(volume);
+    int rc = 0;
+    *object = json_object();
+    if (!*object)
+        return -ENOMEM;
+    switch (kind) {
+    case DESCRIBE_SUPER:
+        describe_super(ext, *object);
+        break;
+    case DESCRIBE_GROUP:
+        rc = describe_group(ext, number, *object);
+        break;
+    case DESCRIBE_INODE:
+        rc = describe_inode(ext, number, *object);
+        break;
+    case DESCRIBE_BLOCK:
+        rc = describe_block(ext, number, *object);
+        break;
+    }
+    if (rc < 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+    return rc;
+}
+
+/* --- explain ---------------------------------------------------------------------------------- */
+
+struct explanation {
+    const struct ext_geometry *geometry;
+    json_t *extents, *indirect;
+    uint64_t logical, block, count; /* the extent being gathered; count 0: none yet */
+    uint64_t data_blocks, extent_count;
+    uint64_t indirect_logical; /* of the last indirect block, and its level; 0: none yet */
+    uint32_t indirect_level;
+    uint64_t gap_blocks; /* distances between an extent's end and the next one's start, summed */
+};
+
+static void extent_finish(struct explanation *explanation) {
+    uint32_t bits = explanation->geometry->block_bits;
+    if (explanation->count == 0)
+        return;
+    json_t *row = json_object();
+    put_number(row, "offset", explanation->logical << bits);
+    put_number(row, "length", explanation->count << bits);
+    put_number(row, "device_offset", explanation->block << bits);
+    put_number(row, "block", explanation->block);
+    put_number(row, "blocks", explanation->count);
+    json_array_append_new(explanation->extents, row);
+    explanation->extent_count++;
+}
+
+/* The level of the topmost indirect block whose first data block is `logical`. */
+static uint32_t top_level(const struct ext_geometry *geometry, uint64_t logical) {
+    uint64_t entries = geometry->block_size / 4, span = entries, start = EXT_DIRECT_BLOCKS;
+    uint32_t level = 1;
+    for (; level < 3 && logical >= start + span; level++) {
+        start += span;
+        span *= entries;
+    }
+    while ((logical - start) % span != 0 && level > 1) {
+        span /= entries;
+        level--;
+    }
+    return level;
+}
+
+static void explain_indirect(struct explanation *explanation, uint64_t block, uint64_t logical) {
+    /* A block comes before those that it points to, and shares its first data block with one. */
+    uint32_t last = explanation->indirect_level;
+    uint32_t level = last > 1 && logical == explanation->indirect_logical
+                         ? last - 1
+                         : top_level(explanation->geometry, logical);
+    explanation->indirect_logical = logical;
+    explanation->indirect_level = level;
+    json_t *row = json_object();
+    put_number(row, "level", level);
+    put_number(row, "block", block);
+    put_number(row, "first_logical", logical);
+    json_array_append_new(explanation->indirect, row);
+}
+
+static int explain_visit(void *context, uint64_t block, uint64_t logical, bool metadata) {
+    struct explanation *explanation = context;
+    if (metadata) {
+        explain_indirect(explanation, block, logical);
+        return 0;
+    }
+    uint64_t end = explanation->block + explanation->count;
+    explanation->data_blocks++;
+    if (explanation->count > 0 && block == end &&
+        logical == explanation->logical + explanation->count) {
+        explanation->count++;
+        return 0;
+    }
+    if (explanation->count > 0)
+        explanation->gap_blocks += block > end ? block - end : end - block;
+    extent_finish(explanation);
+    explanation->logical = logical;
+    explanation->block = block;
+    explanation->count = 1;
+    return 0;
+}
+
+int ext_explain(struct inode *inode, json_t **object) {
+    struct ext *ext = ext_of(inode->volume);
+    struct explanation explanation = {
+        .geometry = &ext->geometry,
+        .extents = json_array(),
+        .indirect = json_array(),
+    };
+    int rc = ext_blocks_each(inode, explain_visit, &explanation);
+    extent_finish(&explanation);
+    *object = rc < 0 ? NULL : json_object();
+    if (!*object) {
+        json_decref(explanation.extents);
+        json_decref(explanation.indirect);
+        return rc < 0 ? rc : -ENOMEM;
+    }
+    put_number(*object, "inode", inode->ino);
+    put_text(*object, "type", type_name(inode->mode));
+    put_number(*object, "size", inode->size);
+    put_location(*object, ext, inode->ino);
+    put_number(*object, "block_size", ext->geometry.block_size);
+    put_number(*object, "data_blocks", explanation.data_blocks);
+    put_number(*object, "fragments", explanation.extent_count);
+    put_number(*object, "mean_gap_bytes",
+               explanation.extent_count > 1 ? (explanation.gap_blocks << ext->geometry.block_bits) /
+                                                  (explanation.extent_count - 1)
+                                            : 0);
+    if (ext_inode_of(inode)->file_acl)
+        put_number(*object, "attribute_block", ext_inode_of(inode)->file_acl);
+    if (S_ISDIR(inode->mode))
+        put_bool(*object, "indexed", inode->flags & EXT_INODE_INDEX);
+    json_object_set_new(*object, "extents", explanation.extents);
+    json_object_set_new(*object, "indirect_blocks", explanation.indirect);
+    return 0;
+}
