@@ -25,11 +25,13 @@ void page_cache_destroy(struct page_cache *cache);
 /* Copies cached or loaded bytes out; [offset, offset + size) lies inside the file. Reads ahead.
  * 0 or negative errno. Called with the data lock (shared or exclusive) and without volume->lock. */
 int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t offset);
-/* Makes sure that the pages partly covered by [offset, offset + size) are present, so that a
- * following page_cache_write changes only what it should. Before `reserve`, since freshly reserved
- * blocks hold old bytes. Data lock exclusive; volume->lock is not held. */
+/* Makes sure that the pages partly covered by [offset, offset + size) are present and stay, so that
+ * a following page_cache_write changes only what it should; and the last page, if the write leaves
+ * a hole after it. Before `reserve`, since freshly reserved blocks hold old bytes. On a writable
+ * volume only. Data lock exclusive; volume->lock is not held. */
 int page_cache_prepare(struct inode *inode, size_t size, uint64_t offset);
-/* Copies bytes in and marks the pages dirty. After page_cache_prepare and `reserve`. */
+/* Copies bytes in (zeros where buffer is NULL) and marks the pages dirty. After page_cache_prepare
+ * and `reserve`. */
 int page_cache_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
 /* Zeroes cached bytes in [offset, offset + length) and drops whole pages inside it, dirty or not;
  * a partly covered page that is stored on disk is loaded, zeroed and made dirty. Data lock
@@ -42,9 +44,9 @@ int page_cache_flush(struct inode *inode, bool wait);
 /* Drops all pages of an inode that is going away. */
 void page_cache_forget(struct inode *inode);
 bool page_cache_has_dirty(const struct inode *inode);
-/* First dirty or cached page at or after `offset` decides for SEEK_DATA where the layout reports a
- * hole but unwritten-back data exists (delayed allocation). */
-bool page_cache_dirty_at(struct inode *inode, uint64_t offset);
+/* Where the first dirty byte at or after `offset` is, in whole pages, or UINT64_MAX. Where the
+ * layout delays allocation, such bytes are data although they are in a hole yet. Data lock held. */
+uint64_t page_cache_next_dirty(struct inode *inode, uint64_t offset);
 
 /* --- write-back (fs/writeback.c) --- */
 /* Writes all dirty data of the volume and waits. No locks held. */

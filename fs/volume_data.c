@@ -1,1 +1,503 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, over the page cache and the layout contract. Interface: fs/volume.h ("data").
+ *
+ * Locking: the inode's data lock first, shared to read and exclusive to change; then, for as short
+ * as possible, volume->lock: around attributes and calls into the layout. The page cache is called
+ * without volume->lock, since it takes it to load and store. inode->size changes under both locks,
+ * so that either is enough to read it.
+ *
+ * A write has two halves: `reserve` with the new attributes, which can fail, under volume->lock;
+ * and copying into the page cache. Partly covered pages are loaded before, because blocks freshly
+ * reserved hold old bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include "fs/volume_internal.h"
+
+/* Written under one hold of the locks; dirty limits are looked at in between. */
+#define WRITE_PIECE  (1u << 20)
+#define RELATIME_AGE (24 * 60 * 60) /* seconds; as in Linux */
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* Regular files only. volume->lock is held. */
+static int data_check_type(const struct inode *inode) {
+    return S_ISREG(inode->mode) ? 0 : S_ISDIR(inode->mode) ? -EISDIR : -EINVAL;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool not_after(struct timestamp a, struct timestamp b) {
+    return a.seconds != b.seconds ? a.seconds < b.seconds : a.nanoseconds <= b.nanoseconds;
+}
+
+/* Whether a read changes the access time now. volume->lock is held. */
+static bool atime_due(const struct inode *inode) {
+    struct volume *volume = inode->volume;
+
+    if (volume->atime_policy == ATIME_NONE || inode->flags & INODE_NOATIME ||
+        volume_writable(volume))
+        return false;
+    if (volume->atime_policy == ATIME_STRICT || not_after(inode->atime, inode->mtime) ||
+        not_after(inode->atime, inode->ctime))
+        return true;
+    return volume_now(volume).seconds - inode->atime.seconds >= RELATIME_AGE;
+}
+
+static void atime_update(struct inode *inode) {
+    struct volume *volume = inode->volume;
+
+    pthread_rwlock_wrlock(&volume->lock);
+    if (atime_due(inode)) {
+        inode->atime = volume_now(volume);
+        inode_mark_dirty(inode);
+    }
+    pthread_rwlock_unlock(&volume->lock);
+}
+
+/* Data lock held. */
+static int64_t data_read(struct inode *inode, void *buffer, size_t size, uint64_t offset,
+                         bool *atime) {
+    struct volume *volume = inode->volume;
+    int error;
+
+    pthread_rwlock_rdlock(&volume->lock);
+    error = volume_readable(volume);
+    if (!error)
+        error = data_check_type(inode);
+    *atime = !error && atime_due(inode);
+    pthread_rwlock_unlock(&volume->lock);
+    if (error || offset >= inode->size)
+        return error;
+    size = smaller(smaller(size, inode->size - offset), INT64_MAX);
+    error = size > 0 ? page_cache_read(inode, buffer, size, offset) : 0;
+    return error ? error : (int64_t)size;
+}
+
+int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int64_t result;
+    bool atime;
+
+    pthread_rwlock_rdlock(data_lock);
+    result = data_read(inode, buffer, size, offset, &atime);
+    pthread_rwlock_unlock(data_lock);
+    if (atime && result >= 0)
+        atime_update(inode);
+    volume_end_operation(inode->volume);
+    return result;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* The file's contents change now: time stamps, and no set-id program with new contents. Exclusive
+ * volume->lock. */
+static void data_modified(struct inode *inode) {
+    inode->mtime = inode->ctime = volume_now(inode->volume);
+    inode->mode &= ~(uint32_t)S_ISUID;
+    if (inode->mode & S_IXGRP)
+        inode->mode &= ~(uint32_t)S_ISGID;
+    inode_mark_dirty(inode);
+}
+
+/* Whether bytes from `offset` on may change, before anything is done. Data lock held. */
+static int data_may_change(struct inode *inode, uint64_t offset) {
+    struct volume *volume = inode->volume;
+    int error;
+
+    pthread_rwlock_rdlock(&volume->lock);
+    error = volume_writable(volume);
+    if (!error)
+        error = data_check_type(inode);
+    if (!error && inode->flags & INODE_IMMUTABLE)
+        error = -EPERM;
+    if (!error && inode->flags & INODE_APPEND && offset < inode->size)
+        error = -EPERM;
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+/* Reserves [offset, offset + size) and changes the attributes. The bytes that were reserved, or an
+ * error. Data lock exclusive. */
+static int64_t write_reserve(struct inode *inode, uint64_t size, uint64_t offset) {
+    struct volume *volume = inode->volume;
+    int64_t granted = 0;
+    int error;
+
+    pthread_rwlock_wrlock(&volume->lock);
+    error = volume_writable(volume);
+    if (!error)
+        error = volume_step_begin(volume);
+    if (!error) {
+        granted = volume->layout->reserve(inode, offset, size);
+        if (granted > 0) {
+            if (offset + (uint64_t)granted > inode->size)
+                inode->size = offset + (uint64_t)granted;
+            data_modified(inode);
+        }
+        error = volume_step_end(volume, granted < 0 ? (int)granted : 0);
+    }
+    pthread_rwlock_unlock(&volume->lock);
+    return error ? error : granted;
+}
+
+/* Writes up to WRITE_PIECE bytes, zeros where buffer is NULL. Data lock exclusive. */
+static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size, uint64_t offset) {
+    uint64_t size_max = inode->volume->limits.file_size_max;
+    int64_t granted;
+    int error;
+
+    if (offset >= size_max)
+        return -EFBIG;
+    size = smaller(size, size_max - offset);
+    error = data_may_change(inode, offset);
+    if (!error)
+        error = page_cache_prepare(inode, size, offset);
+    if (error)
+        return error;
+    granted = write_reserve(inode, size, offset);
+    if (granted <= 0)
+        return granted;
+    error = page_cache_write(inode, buffer, (size_t)granted, offset);
+    return error ? error : granted;
+}
+
+/* Writes piece by piece, zeros where buffer is NULL. Holding no lock. */
+static int64_t write_pieces(struct inode *inode, const char *buffer, uint64_t size,
+                            uint64_t offset) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    uint64_t done = 0;
+
+    while (done < size) {
+        uint64_t piece = smaller(size - done, WRITE_PIECE);
+        int64_t result;
+        int error;
+
+        pthread_rwlock_wrlock(data_lock);
+        result = data_write(inode, buffer ? buffer + done : NULL, piece, offset + done);
+        pthread_rwlock_unlock(data_lock);
+        if (result < 0)
+            return done > 0 ? (int64_t)done : result;
+        done += (uint64_t)result;
+        error = writeback_throttle(inode->volume);
+        if (error) /* what is dirty cannot be stored, and there is no room for more */
+            return error;
+        if ((uint64_t)result < piece)
+            break;
+    }
+    return (int64_t)done;
+}
+
+int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset) {
+    int64_t result;
+
+    if (offset > INT64_MAX)
+        return -EFBIG;
+    result = write_pieces(inode, buffer, smaller(size, INT64_MAX - offset), offset);
+    volume_end_operation(inode->volume);
+    return result;
+}
+
+/* --- truncating ------------------------------------------------------------------------------- */
+
+/* The layout's and the attributes' part. Data lock exclusive. */
+static int truncate_layout(struct inode *inode, uint64_t size) {
+    struct volume *volume = inode->volume;
+    int error;
+
+    pthread_rwlock_wrlock(&volume->lock);
+    error = volume_writable(volume);
+    if (!error)
+        error = volume_step_begin(volume);
+    if (!error) {
+        error = volume->layout->truncate(inode, size);
+        if (!error) {
+            inode->size = size;
+            data_modified(inode);
+        }
+        error = volume_step_end(volume, error);
+    }
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+/* Data lock exclusive. */
+static int data_truncate(struct inode *inode, uint64_t size) {
+    uint64_t page_end = (size + PAGE_SIZE_BYTES - 1) / PAGE_SIZE_BYTES * PAGE_SIZE_BYTES;
+    int error = data_may_change(inode, 0);
+
+    if (error || size == inode->size)
+        return error;
+    if (size > inode->volume->limits.file_size_max)
+        return -EFBIG;
+    /* Before the layout frees anything: the new last page cannot be read once it is cut. */
+    if (size < inode->size)
+        error = page_cache_zero(inode, size, page_end - size);
+    else
+        error = page_cache_prepare(inode, 0, size);
+    if (!error)
+        error = truncate_layout(inode, size);
+    if (!error)
+        page_cache_truncate(inode, size);
+    return error;
+}
+
+int volume_truncate(struct inode *inode, uint64_t size) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int error;
+
+    pthread_rwlock_wrlock(data_lock);
+    error = data_truncate(inode, size);
+    pthread_rwlock_unlock(data_lock);
+    if (!error)
+        error = writeback_throttle(inode->volume);
+    volume_end_operation(inode->volume);
+    return error;
+}
+
+/* --- preallocating and punching --------------------------------------------------------------- */
+
+/* Data lock exclusive; the range has been cut to the file. */
+static int data_punch(struct inode *inode, uint64_t offset, uint64_t length) {
+    struct volume *volume = inode->volume;
+    int error = page_cache_zero(inode, offset, length);
+
+    if (error)
+        return error;
+    pthread_rwlock_wrlock(&volume->lock);
+    error = volume_writable(volume);
+    if (!error)
+        error = volume_step_begin(volume);
+    if (!error) {
+        error = volume->layout->punch(inode, offset, length);
+        if (!error)
+            data_modified(inode);
+        error = volume_step_end(volume, error);
+    }
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+static int fallocate_punch(struct inode *inode, uint64_t offset, uint64_t length) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int error;
+
+    if (!inode->volume->layout->punch)
+        return -EOPNOTSUPP;
+    pthread_rwlock_wrlock(data_lock);
+    error = data_may_change(inode, 0);
+    if (!error && offset < inode->size) {
+        /* The whole last block goes if all of it that is in the file does. */
+        uint64_t end = (inode->size + PAGE_SIZE_BYTES - 1) / PAGE_SIZE_BYTES * PAGE_SIZE_BYTES;
+
+        error = data_punch(inode, offset, smaller(length, end - offset));
+    }
+    pthread_rwlock_unlock(data_lock);
+    return error;
+}
+
+/* The first piece of [offset, end) that is a hole; false: there is none. */
+static int fallocate_next_hole(struct inode *inode, uint64_t *offset, uint64_t *end) {
+    struct extent extent;
+
+    while (*offset < *end) {
+        uint64_t extent_end;
+        int error = volume_map(inode, *offset, &extent);
+
+        if (error)
+            return error;
+        extent_end = extent.offset + extent.length;
+        if (extent.flags & EXTENT_HOLE) {
+            if (extent_end > *offset && extent_end < *end)
+                *end = extent_end;
+            return 0;
+        }
+        *offset = smaller(extent_end, *end);
+    }
+    return 0;
+}
+
+/* A format without unwritten extents preallocates by writing zeros, into holes only. */
+static int fallocate_holes(struct inode *inode, uint64_t offset, uint64_t end) {
+    while (offset < end) {
+        uint64_t hole_end = end;
+        int64_t result;
+        int error = fallocate_next_hole(inode, &offset, &hole_end);
+
+        if (error)
+            return error;
+        if (offset == end)
+            return 0;
+        result = write_pieces(inode, NULL, hole_end - offset, offset);
+        if (result < 0)
+            return (int)result;
+        if ((uint64_t)result < hole_end - offset)
+            return -ENOSPC;
+        offset = hole_end;
+    }
+    return 0;
+}
+
+static int fallocate_zero(struct inode *inode, uint64_t offset, uint64_t end) {
+    int64_t result = offset < end ? write_pieces(inode, NULL, end - offset, offset) : 0;
+
+    if (result < 0)
+        return (int)result;
+    return offset < end && (uint64_t)result < end - offset ? -ENOSPC : 0;
+}
+
+/* Makes the file at least `size` bytes long. */
+static int fallocate_extend(struct inode *inode, uint64_t size) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int error = 0;
+
+    pthread_rwlock_wrlock(data_lock);
+    if (size > inode->size)
+        error = data_truncate(inode, size);
+    pthread_rwlock_unlock(data_lock);
+    return error;
+}
+
+static int fallocate_dispatch(struct inode *inode, int mode, uint64_t offset, uint64_t length) {
+    uint64_t end = offset + length;
+    struct attributes attributes;
+    int error;
+
+    if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
+        return fallocate_punch(inode, offset, length);
+    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE))
+        return -EOPNOTSUPP;
+    volume_getattr(inode, &attributes);
+    /* Blocks behind the end would keep their old bytes until the file grows over them. */
+    if (mode & FALLOC_FL_KEEP_SIZE && end > attributes.size)
+        return -EOPNOTSUPP;
+    if (mode & FALLOC_FL_ZERO_RANGE)
+        return fallocate_zero(inode, offset, end);
+    error = fallocate_holes(inode, offset, end);
+    return error ? error : fallocate_extend(inode, end);
+}
+
+int volume_fallocate(struct inode *inode, int mode, uint64_t offset, uint64_t length) {
+    int error;
+
+    if (length == 0)
+        return -EINVAL;
+    if (offset > INT64_MAX || length > INT64_MAX - offset)
+        return -EFBIG;
+    error = fallocate_dispatch(inode, mode, offset, length);
+    volume_end_operation(inode->volume);
+    return error;
+}
+
+/* --- where the data is ------------------------------------------------------------------------ */
+
+static int data_map(struct inode *inode, uint64_t offset, struct extent *extent) {
+    struct volume *volume = inode->volume;
+    int error;
+
+    pthread_rwlock_rdlock(&volume->lock);
+    error = volume_readable(volume);
+    if (!error)
+        error = data_check_type(inode);
+    if (!error)
+        error = volume->layout->map(inode, offset, extent);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+int volume_map(struct inode *inode, uint64_t offset, struct extent *extent) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int error;
+
+    if (!inode->volume->layout->map)
+        return -ENOTSUP;
+    pthread_rwlock_rdlock(data_lock);
+    error = data_map(inode, offset, extent);
+    pthread_rwlock_unlock(data_lock);
+    return error;
+}
+
+/* The piece from `offset` on that is all data or all hole. Data lock held. */
+static int seek_piece(struct inode *inode, uint64_t offset, uint64_t *end, bool *hole) {
+    const struct layout *layout = inode->volume->layout;
+    struct extent extent = {0, inode->size, 0, 0};
+    int error = layout->map ? data_map(inode, offset, &extent) : 0;
+
+    if (error)
+        return error;
+    *hole = extent.flags & (EXTENT_HOLE | EXTENT_UNWRITTEN);
+    *end = smaller(extent.offset + extent.length, inode->size);
+    if (*hole && layout->flags & LAYOUT_STORE_ALLOCATES) {
+        uint64_t dirty = page_cache_next_dirty(inode, offset);
+
+        *hole = dirty > offset;
+        *end = smaller(*end, *hole ? dirty : (offset / PAGE_SIZE_BYTES + 1) * PAGE_SIZE_BYTES);
+    }
+    return *end > offset ? 0 : -EUCLEAN;
+}
+
+static int64_t data_seek(struct inode *inode, uint64_t offset, int whence) {
+    while (offset < inode->size) {
+        uint64_t end;
+        bool hole;
+        int error = seek_piece(inode, offset, &end, &hole);
+
+        if (error)
+            return error;
+        if (hole == (whence == SEEK_HOLE))
+            return (int64_t)offset;
+        offset = end;
+    }
+    /* There is always a hole at the end. */
+    return whence == SEEK_HOLE ? (int64_t)inode->size : -ENXIO;
+}
+
+int64_t volume_seek(struct inode *inode, uint64_t offset, int whence) {
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int64_t result;
+
+    if (whence != SEEK_DATA && whence != SEEK_HOLE)
+        return -EINVAL;
+    pthread_rwlock_rdlock(data_lock);
+    result = offset < inode->size ? data_seek(inode, offset, whence) : -ENXIO;
+    pthread_rwlock_unlock(data_lock);
+    return result;
+}
+
+/* --- durability ------------------------------------------------------------------------------- */
+
+static int fsync_inode(struct inode *inode, bool data_only) {
+    struct volume *volume = inode->volume;
+    int error = volume_step_begin(volume);
+
+    if (!error)
+        error = volume_step_end(volume, inode_store_if_dirty(inode));
+    if (error)
+        return error;
+    return volume->layout->sync_inode ? volume->layout->sync_inode(inode, data_only)
+                                      : volume->layout->sync(volume);
+}
+
+int volume_fsync(struct inode *inode, bool data_only) {
+    struct volume *volume = inode->volume;
+    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    int error = volume_writable(volume);
+
+    if (error)
+        return error == -EROFS ? 0 : error;
+    pthread_rwlock_wrlock(data_lock);
+    error = page_cache_flush(inode, true);
+    pthread_rwlock_wrlock(&volume->lock);
+    if (!error)
+        error = fsync_inode(inode, data_only);
+    pthread_rwlock_unlock(&volume->lock);
+    pthread_rwlock_unlock(data_lock);
+    volume_end_operation(volume);
+    return error;
+}

@@ -1,1 +1,412 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, over the page cache and layout->store. Interface: fs/pagecache.h.
+ *
+ * When dirty pages and buffers reach the disk: too many (writeback_throttle), too old
+ * (writeback_periodic), asked for (page_cache_flush, writeback_all). Files are taken in the order
+ * in which they became dirty, the pages of each in file order.
+ *
+ * Under a virtual clock the writer that finds too many dirty pages submits them at once, as the
+ * modelled kernel's flusher thread would on its behalf, and goes on while the disk works; it waits
+ * when dirty pages and pages in flight exceed the hard limit. In wall mode a thread does that, and
+ * above the hard limit the writers do it themselves.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fs/pagecache_internal.h"
+
+/* Stored under one hold of an inode's data lock. */
+#define HOLD_BYTES (4u << 20)
+/* The flusher looks whether something is due at least this often. */
+#define FLUSHER_INTERVAL_NS NS_PER_SEC
+
+/* --- one inode -------------------------------------------------------------------------------- */
+
+/* The first dirty pages in a row at or after *index, which becomes the index after them. */
+static unsigned writeback_collect(const struct inode *inode, uint64_t *index, struct page **pages) {
+    struct page *page = inode->pages ? page_tree_next(inode->pages, *index, true) : NULL;
+    unsigned count = 0;
+
+    while (page && page->dirty && count < PAGE_RUN_MAX) {
+        pages[count++] = page;
+        *index = page->index + 1;
+        page = page_tree_find(inode->pages, *index);
+    }
+    return count;
+}
+
+/* Calls layout->store for pages in a row. */
+static int writeback_store(struct inode *inode, struct page *const *pages, unsigned count,
+                           struct device_batch *batch) {
+    struct volume *volume = inode->volume;
+    struct iovec vector[PAGE_RUN_MAX];
+    struct data_range range = {pages[0]->index * PAGE_SIZE_BYTES, count * PAGE_SIZE_BYTES, vector,
+                               (int)count};
+    int error;
+
+    for (unsigned i = 0; i < count; i++)
+        vector[i] = (struct iovec){pages[i]->frame.data, PAGE_SIZE_BYTES};
+    if (volume->layout->flags & LAYOUT_STORE_ALLOCATES) {
+        pthread_rwlock_wrlock(&volume->lock);
+        error = volume_step_begin(volume);
+        if (!error)
+            error = volume_step_end(volume, volume->layout->store(inode, &range, batch));
+    } else {
+        pthread_rwlock_rdlock(&volume->lock);
+        error = volume->layout->store(inode, &range, batch);
+    }
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+/* Stores pages in a row and makes them clean; they stay dirty when that fails. The mutex is held
+ * and released meanwhile; the pages stay since they are dirty and the data lock is exclusive. */
+static int writeback_run(struct inode *inode, struct page **pages, unsigned count) {
+    struct volume *volume = inode->volume;
+    struct page_cache *cache = volume->page_cache;
+    struct inflight *inflight = inflight_begin(&cache->writes);
+    int error, late_error;
+    bool pending;
+
+    if (!inflight)
+        return -ENOMEM;
+    pool_unlock(&volume->pool);
+    error = writeback_store(inode, pages, count, &inflight->batch);
+    clock_charge(volume->clock, COST_PAGE, count);
+    pool_lock(&volume->pool);
+    pending =
+        inflight_end(&cache->writes, inflight, (uint64_t)count * PAGE_SIZE_BYTES, &late_error);
+    if (!error)
+        error = late_error;
+    for (unsigned i = 0; i < count && !error; i++) {
+        page_leave_inflight(pages[i]);
+        if (pending) {
+            pages[i]->inflight = inflight;
+            inflight_hold(inflight);
+        }
+        page_set_dirty(pages[i], false);
+    }
+    return error;
+}
+
+/* Stores the inode's dirty pages until at least `limit` bytes are. The bytes stored or an error.
+ * Data lock exclusive. */
+static int64_t writeback_inode(struct inode *inode, uint64_t limit) {
+    struct pool *pool = &inode->volume->pool;
+    struct page *pages[PAGE_RUN_MAX];
+    uint64_t index = 0, done = 0;
+    int error = 0;
+
+    pool_lock(pool);
+    while (done < limit && !error) {
+        unsigned count = writeback_collect(inode, &index, pages);
+
+        if (count == 0)
+            break;
+        error = writeback_run(inode, pages, count);
+        done += (uint64_t)count * PAGE_SIZE_BYTES;
+    }
+    pool_unlock(pool);
+    return error ? error : (int64_t)done;
+}
+
+/* Remembers the first failure of writes in flight until somebody asks. The mutex is held. */
+static void writeback_note(struct page_cache *cache, int error) {
+    if (!cache->write_error)
+        cache->write_error = error;
+}
+
+/* Waits for all writes in flight and reports what has failed since it was last asked. */
+static int writeback_wait(struct volume *volume) {
+    struct page_cache *cache = volume->page_cache;
+    int error;
+
+    pool_lock(&volume->pool);
+    writeback_note(cache, inflight_drain(&cache->writes, 0, &volume->pool, volume->device));
+    error = cache->write_error;
+    cache->write_error = 0;
+    pool_unlock(&volume->pool);
+    return error;
+}
+
+int page_cache_flush(struct inode *inode, bool wait) {
+    int64_t result = writeback_inode(inode, UINT64_MAX);
+    int error = wait ? writeback_wait(inode->volume) : 0;
+
+    return result < 0 ? (int)result : error;
+}
+
+/* --- many inodes; no locks held ------------------------------------------------------------------
+ */
+
+static uint64_t writeback_dirty_bytes(const struct volume *volume) {
+    return volume->page_cache->dirty_bytes +
+           (volume->buffers ? buffer_dirty_bytes(volume->buffers) : 0);
+}
+
+/* The number of the first inode that is dirty since before_ns or longer; false: there is none. */
+static bool writeback_first(struct volume *volume, int64_t before_ns, uint64_t *ino) {
+    const struct inode *inode;
+    bool found;
+
+    pool_lock(&volume->pool);
+    inode = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
+    found = inode && inode->dirty_since_ns <= before_ns;
+    if (found)
+        *ino = inode->ino;
+    pool_unlock(&volume->pool);
+    return found;
+}
+
+/* Moves inode number `ino`, if it is the first on the list still, out of the way of the others. */
+static void writeback_skip(struct volume *volume, uint64_t ino, bool for_good) {
+    struct inode *inode;
+
+    pool_lock(&volume->pool);
+    inode = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
+    if (inode && inode->ino == ino) {
+        page_cache_unlist(inode);
+        if (!for_good)
+            page_cache_enlist(inode);
+    }
+    pool_unlock(&volume->pool);
+}
+
+/* Stores some of the first inode. The bytes stored or an error. */
+static int64_t writeback_one(struct volume *volume, uint64_t ino) {
+    struct inode *inode = inode_cache_grab(volume, ino);
+    int64_t result;
+
+    if (!inode) { /* deleted, and about to be forgotten */
+        writeback_skip(volume, ino, true);
+        return 0;
+    }
+    pthread_rwlock_wrlock(inode_data_lock(inode));
+    result = writeback_inode(inode, HOLD_BYTES);
+    pthread_rwlock_unlock(inode_data_lock(inode));
+    volume_put(inode, 1);
+    if (result < 0) /* stays dirty, but others must not wait for it */
+        writeback_skip(volume, ino, false);
+    return result;
+}
+
+/* Stores inodes dirty since before_ns or longer until dirty data and metadata come to no more than
+ * `target` bytes. Each inode is tried once. The first error is returned. */
+static int writeback_inodes(struct volume *volume, int64_t before_ns, uint64_t target) {
+    uint64_t left, ino;
+    int error = 0;
+
+    pool_lock(&volume->pool);
+    left = volume->page_cache->dirty_inode_count;
+    pool_unlock(&volume->pool);
+    while (left > 0 && writeback_dirty_bytes(volume) > target &&
+           writeback_first(volume, before_ns, &ino)) {
+        int64_t result = writeback_one(volume, ino);
+
+        if (result < (int64_t)HOLD_BYTES) /* else there may be more of it */
+            left--;
+        if (result < 0 && !error)
+            error = (int)result;
+    }
+    return error;
+}
+
+/* Submits dirty metadata. */
+static int writeback_buffers(struct volume *volume, int64_t before_ns, uint64_t limit_bytes) {
+    struct page_cache *cache = volume->page_cache;
+    struct inflight *inflight;
+    int64_t result;
+    int error;
+
+    if (!volume->buffers || buffer_dirty_bytes(volume->buffers) == 0)
+        return 0;
+    pool_lock(&volume->pool);
+    inflight = inflight_begin(&cache->writes);
+    pool_unlock(&volume->pool);
+    if (!inflight)
+        return -ENOMEM;
+    pthread_rwlock_rdlock(&volume->lock);
+    result = buffer_write_back(volume->buffers, before_ns, limit_bytes, &inflight->batch);
+    pthread_rwlock_unlock(&volume->lock);
+    pool_lock(&volume->pool);
+    inflight_end(&cache->writes, inflight, result > 0 ? (uint64_t)result : 0, &error);
+    pool_unlock(&volume->pool);
+    return result < 0 ? (int)result : error;
+}
+
+/* Data first, metadata if that was not enough: it is likely to change again. */
+static int writeback_down_to(struct volume *volume, uint64_t target) {
+    int error = writeback_inodes(volume, INT64_MAX, target);
+    uint64_t dirty = writeback_dirty_bytes(volume);
+    int second = 0;
+
+    if (dirty > target)
+        second = writeback_buffers(volume, INT64_MAX, dirty - target);
+    return error ? error : second;
+}
+
+/* Where write-back stops once it has begun: a bit lower, so that it does not run for every page. */
+static uint64_t writeback_target(const struct page_cache *cache) {
+    return cache->background_bytes - cache->background_bytes / 16;
+}
+
+int writeback_all(struct volume *volume) {
+    int error = writeback_inodes(volume, INT64_MAX, 0);
+    int second = writeback_wait(volume);
+
+    return error ? error : second;
+}
+
+int writeback_periodic(struct volume *volume) {
+    struct page_cache *cache = volume->page_cache;
+    int64_t before_ns = clock_now(volume->clock) - volume->machine.dirty_expire_ns;
+    int error = writeback_inodes(volume, before_ns, 0);
+    int second = writeback_buffers(volume, before_ns, UINT64_MAX);
+
+    if (!error)
+        error = second;
+    if (writeback_dirty_bytes(volume) > cache->background_bytes) {
+        second = writeback_down_to(volume, writeback_target(cache));
+        if (!error)
+            error = second;
+    }
+    pool_lock(&volume->pool);
+    writeback_note(cache, inflight_reap(&cache->writes));
+    pool_unlock(&volume->pool);
+    return error;
+}
+
+/* Under a virtual clock: lets the disk get on until dirty and in flight are within the limit. */
+static void writeback_wait_for_room(struct volume *volume) {
+    struct page_cache *cache = volume->page_cache;
+    uint64_t dirty = writeback_dirty_bytes(volume);
+    uint64_t room = cache->limit_bytes > dirty ? cache->limit_bytes - dirty : 0;
+
+    pool_lock(&volume->pool);
+    writeback_note(cache, inflight_drain(&cache->writes, room, &volume->pool, volume->device));
+    pool_unlock(&volume->pool);
+}
+
+int writeback_throttle(struct volume *volume) {
+    const struct page_cache *cache = volume->page_cache;
+    uint64_t dirty = writeback_dirty_bytes(volume);
+    int error = 0;
+
+    if (dirty <= cache->background_bytes)
+        return 0;
+    if (clock_is_virtual(volume->clock)) {
+        error = writeback_down_to(volume, writeback_target(cache));
+        writeback_wait_for_room(volume);
+    } else {
+        flusher_wake(volume);
+        if (dirty > cache->limit_bytes)
+            error = writeback_down_to(volume, cache->limit_bytes - cache->limit_bytes / 16);
+    }
+    return error;
+}
+
+/* --- the flusher thread ----------------------------------------------------------------------- */
+
+struct flusher {
+    struct volume *volume;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool stop;
+    _Atomic bool woken; /* raised without the mutex by writers that find it raised */
+};
+
+/* Sleeps until woken, or until something may be due. False: stop. */
+static bool flusher_sleep(struct flusher *flusher) {
+    int64_t interval = flusher->volume->machine.writeback_interval_ns;
+    struct timespec until;
+    int64_t ns;
+    bool go_on;
+
+    if (interval > FLUSHER_INTERVAL_NS)
+        interval = FLUSHER_INTERVAL_NS;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns = until.tv_nsec + interval;
+    until.tv_sec += ns / NS_PER_SEC;
+    until.tv_nsec = ns % NS_PER_SEC;
+    pthread_mutex_lock(&flusher->mutex);
+    while (!flusher->stop && !flusher->woken)
+        if (pthread_cond_timedwait(&flusher->changed, &flusher->mutex, &until) == ETIMEDOUT)
+            break;
+    flusher->woken = false;
+    go_on = !flusher->stop;
+    pthread_mutex_unlock(&flusher->mutex);
+    return go_on;
+}
+
+static void *flusher_run(void *argument) {
+    struct flusher *flusher = argument;
+    struct volume *volume = flusher->volume;
+    const struct page_cache *cache = volume->page_cache;
+
+    while (flusher_sleep(flusher)) {
+        int error = 0;
+
+        if (!volume_writable(volume) && writeback_dirty_bytes(volume) > cache->background_bytes)
+            error = writeback_down_to(volume, writeback_target(cache));
+        if (!error)
+            error = volume_tick(volume);
+        if (error)
+            log_error(volume->log, "%s: write-back failed: %s", volume->name, strerror(-error));
+    }
+    return NULL;
+}
+
+int flusher_start(struct volume *volume) {
+    struct flusher *flusher = calloc(1, sizeof(*flusher));
+    pthread_condattr_t attributes;
+    int error;
+
+    if (!flusher)
+        return -ENOMEM;
+    flusher->volume = volume;
+    pthread_mutex_init(&flusher->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&flusher->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    volume->flusher = flusher;
+    error = pthread_create(&flusher->thread, NULL, flusher_run, flusher);
+    if (error) {
+        pthread_cond_destroy(&flusher->changed);
+        pthread_mutex_destroy(&flusher->mutex);
+        free(flusher);
+        volume->flusher = NULL;
+    }
+    return -error;
+}
+
+void flusher_stop(struct volume *volume) {
+    struct flusher *flusher = volume->flusher;
+
+    if (!flusher)
+        return;
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->stop = true;
+    pthread_cond_signal(&flusher->changed);
+    pthread_mutex_unlock(&flusher->mutex);
+    pthread_join(flusher->thread, NULL);
+    pthread_cond_destroy(&flusher->changed);
+    pthread_mutex_destroy(&flusher->mutex);
+    free(flusher);
+    volume->flusher = NULL;
+}
+
+void flusher_wake(struct volume *volume) {
+    struct flusher *flusher = volume->flusher;
+
+    if (!flusher || flusher->woken)
+        return;
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->woken = true;
+    pthread_cond_signal(&flusher->changed);
+    pthread_mutex_unlock(&flusher->mutex);
+}

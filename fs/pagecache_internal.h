@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: fs, shared by pagecache.c and writeback.c.
+ *
+ * Invariants:
+ *  1. A page that is `loading` has no contents and is not used; who needs it waits for `arrived`
+ * and looks it up anew, since it is gone if loading failed.
+ *  2. An inode is on `dirty_inodes` exactly while it has dirty pages and is in the inode cache's
+ *     table, in the order in which they became dirty.
+ */
+#ifndef LAYOUTFS_PAGECACHE_INTERNAL_H
+#define LAYOUTFS_PAGECACHE_INTERNAL_H
+
+#include "fs/page_tree.h"
+#include "fs/volume_internal.h"
+
+#define PAGE_RUN_MAX 256u /* pages in one call of layout->load or store: 1 MiB */
+
+TAILQ_HEAD(inode_queue, inode);
+
+struct page_cache {
+    struct volume *volume;
+    struct recycler pages, trees, nodes;
+    struct inflight_list reads, writes;
+    struct inode_queue dirty_inodes;
+    uint64_t dirty_inode_count;
+    _Atomic uint64_t dirty_bytes;
+    uint64_t background_bytes, limit_bytes; /* write-back starts; writers wait */
+    int write_error; /* of a write that failed in flight; reported by the next flush or sync */
+    pthread_cond_t arrived;
+};
+
+/* All with the pool's mutex held. */
+
+/* Sets or clears the page's dirty state and all that is counted from it. */
+void page_set_dirty(struct page *page, bool dirty);
+/* The request the page was part of does not matter to it any more. */
+void page_leave_inflight(struct page *page);
+/* Takes an inode off the write-back list, or puts it at its end as dirty since now. */
+void page_cache_unlist(struct inode *inode);
+void page_cache_enlist(struct inode *inode);
+
+#endif
