@@ -42,7 +42,15 @@ typedef int (*driver_visit)(void *context, const char *name, uint32_t type);
 
 struct driver_operations {
     const char *name;
+    /* Directories as places to name things in: no call that the real program makes. Each node is
+     * given back with leave. `hold` makes a second node of one directory. */
     int (*root)(struct driver *driver, struct driver_node *root);
+    int (*enter)(struct driver *driver, const struct driver_node *dir, const char *name,
+                 struct driver_node *node);
+    int (*hold)(struct driver *driver, const struct driver_node *dir, struct driver_node *node);
+    void (*leave)(struct driver *driver, struct driver_node *dir);
+
+    /* Files: given back with close. */
     int (*open)(struct driver *driver, const struct driver_node *dir, const char *name,
                 struct driver_node *node);
     int (*create)(struct driver *driver, const struct driver_node *dir, const char *name,
@@ -70,7 +78,7 @@ struct driver_operations {
     /* utime(2) and chmod(2), as an archiver restores them; symlinks: nothing. */
     int (*restore)(struct driver *driver, const struct driver_node *dir, const char *name,
                    uint32_t mode, struct timestamp mtime);
-    /* Stops with visit's first non-zero value and returns it. */
+    /* opendir to closedir. Stops with visit's first non-zero value and returns it. */
     int (*readdir)(struct driver *driver, const struct driver_node *dir, driver_visit visit,
                    void *context);
 

@@ -26,6 +26,18 @@ static int posix_root(struct driver *driver, struct driver_node *root) {
     return result_of(root->fd);
 }
 
+static int posix_enter(struct driver *driver, const struct driver_node *dir, const char *name,
+                       struct driver_node *node) {
+    node->fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return result_of(node->fd);
+}
+
+static int posix_hold(struct driver *driver, const struct driver_node *dir,
+                      struct driver_node *node) {
+    node->fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+    return result_of(node->fd);
+}
+
 static int posix_open(struct driver *driver, const struct driver_node *dir, const char *name,
                       struct driver_node *node) {
     node->fd = openat(dir->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -219,6 +231,9 @@ static void posix_stats(struct driver *driver, struct device_stats *stats) {
 static const struct driver_operations posix_operations = {
     .name = "posix",
     .root = posix_root,
+    .enter = posix_enter,
+    .hold = posix_hold,
+    .leave = posix_close,
     .open = posix_open,
     .create = posix_create,
     .close = posix_close,

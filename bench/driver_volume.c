@@ -29,8 +29,24 @@ static uint32_t length_of(const char *name) {
 }
 
 static int volume_driver_root(struct driver *driver, struct driver_node *root) {
-    syscalls(driver, 1);
     return volume_root(volume_of(driver), &root->inode);
+}
+
+static int volume_driver_enter(struct driver *driver, const struct driver_node *dir,
+                               const char *name, struct driver_node *node) {
+    return volume_lookup(dir->inode, name, length_of(name), &node->inode);
+}
+
+static int volume_driver_hold(struct driver *driver, const struct driver_node *dir,
+                              struct driver_node *node) {
+    volume_hold(dir->inode, 1);
+    node->inode = dir->inode;
+    return 0;
+}
+
+static void volume_driver_leave(struct driver *driver, struct driver_node *dir) {
+    volume_put(dir->inode, 1);
+    dir->inode = NULL;
 }
 
 static int volume_driver_open(struct driver *driver, const struct driver_node *dir,
@@ -189,8 +205,8 @@ static int volume_driver_readdir(struct driver *driver, const struct driver_node
     struct listing listing = {.visit = visit, .context = context};
 
     int error = volume_readdir(dir->inode, 0, list_entry, &listing);
-    /* The last call finds nothing more. */
-    syscalls(driver, (int64_t)(listing.bytes / READDIR_BUFFER) + 2);
+    /* open, fstat, close, and the getdents calls, the last of which finds nothing more. */
+    syscalls(driver, 3 + (int64_t)(listing.bytes / READDIR_BUFFER) + 2);
     return error ? error : listing.result;
 }
 
@@ -228,6 +244,9 @@ static void volume_driver_stats(struct driver *driver, struct device_stats *stat
 static const struct driver_operations volume_operations = {
     .name = "volume",
     .root = volume_driver_root,
+    .enter = volume_driver_enter,
+    .hold = volume_driver_hold,
+    .leave = volume_driver_leave,
     .open = volume_driver_open,
     .create = volume_driver_create,
     .close = volume_driver_close,

@@ -203,12 +203,12 @@ static void draft_file(struct plan *plan, const char *dir, uint32_t first, uint3
     uint32_t pair = (first + number * STRIDE) % NAMES;
 
     if (number == 0 && mix != MIX_TEXT && mix != MIX_HEADERS) {
-        snprintf(draft->path, sizeof(draft->path), "%s/Makefile", dir);
+        snprintf(draft->path, sizeof(draft->path), "%.95s/Makefile", dir);
         draft->size = random_size(&plan->random, 120);
         return;
     }
     const struct kind *kind = random_kind(&plan->random, mix);
-    snprintf(draft->path, sizeof(draft->path), "%s/%s%s%s%s", dir, words[pair / 64],
+    snprintf(draft->path, sizeof(draft->path), "%.95s/%s%s%s%s", dir, words[pair / 64],
              pair % 3 ? "_" : "", words[pair % 64], kind->suffix);
     draft->size = random_size(&plan->random, kind->size_permille);
 }

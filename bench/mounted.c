@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: bench, over bench/driver_posix.c. Runs a scenario's rows through real mounts, in wall
+ * time, and other programs' mounts of the same format in turns with ours. See run.h.
+ *
+ * Each target gets a fresh image in each round, all in one directory, in memory when it has the
+ * room. The serving process is a child that stays in the foreground, so that its end says that the
+ * image is complete.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "bench/format.h"
+#include "bench/process.h"
+#include "bench/progress.h"
+#include "bench/run.h"
+
+#define PATH_BYTES 512
+#define ROOM_SPARE (UINT64_C(2) << 30)
+
+struct target {
+    const struct scenario_row *row;
+    bool peer; /* served by fuse2fs instead of us */
+    bool in_memory;
+    const struct mounted_config *config;
+    const struct log *log;
+    char directory[PATH_BYTES]; /* where the image and the mount point lie */
+    char image[PATH_BYTES + 16], mount_point[PATH_BYTES + 16];
+    pid_t server;
+};
+
+const char *mounted_obstacle(void) {
+    if (access("/dev/fuse", R_OK | W_OK) != 0)
+        return "/dev/fuse is missing or not for this user";
+    if (!process_exists("fusermount3"))
+        return "fusermount3 is not installed (package fuse3)";
+    return NULL;
+}
+
+/* --- mounting a target ------------------------------------------------------------------------ */
+
+static int start_server(struct target *target) {
+    const char *own[] = {target->config->program,
+                         "mount",
+                         "-f",
+                         "-t",
+                         target->row->type,
+                         target->in_memory ? "none" : target->image,
+                         target->mount_point,
+                         target->row->mount[0] ? "-o" : NULL,
+                         target->row->mount,
+                         NULL};
+    const char *peer[] = {"fuse2fs",           "-f", "-o", "fakeroot", target->image,
+                          target->mount_point, NULL};
+
+    return process_start(target->peer ? peer : own, &target->server);
+}
+
+static int target_mount(struct target *target) {
+    int error = start_server(target);
+
+    if (!error)
+        error = process_await_mount(target->server, target->mount_point);
+    if (error)
+        log_error(target->log, "%s: could not be mounted: %s",
+                  target->peer ? "fuse2fs" : target->row->label, strerror(-error));
+    return error;
+}
+
+static int target_unmount(struct target *target) {
+    const char *unmount[] = {"fusermount3", "-u", target->mount_point, NULL};
+    int error = process_run(unmount);
+
+    if (error) {
+        log_error(target->log, "%s: could not be unmounted", target->mount_point);
+        return error;
+    }
+    return process_finish(target->server);
+}
+
+static int target_remount(void *context) {
+    struct target *target = context;
+    int error = target_unmount(target);
+
+    return error ? error : target_mount(target);
+}
+
+/* --- making its image ------------------------------------------------------------------------- */
+
+/* A plain user must own the root to create things in it. */
+static int give_root(const struct target *target, struct device *device, struct clock *clock) {
+    struct volume_config config = {
+        .type = target->row->type, .device = device, .clock = clock, .log = target->log};
+    struct attributes attributes = {.uid = geteuid(), .gid = getegid()};
+    struct volume *volume;
+    struct inode *root;
+    int error = volume_open(&config, &volume);
+
+    if (error) {
+        device_close(device);
+        return error;
+    }
+    error = volume_root(volume, &root);
+    if (!error) {
+        error = volume_setattr(root, SETATTR_UID | SETATTR_GID, &attributes);
+        volume_put(root, 1);
+    }
+    int closed = volume_close(volume);
+    return error ? error : closed;
+}
+
+static int make_image(const struct target *target) {
+    struct device *device;
+    struct clock clock;
+
+    clock_init_wall(&clock);
+    int error =
+        device_open_image(target->image, DEVICE_CREATE, target->config->run->scenario->volume_size,
+                          &clock, target->log, &device);
+    if (error)
+        return error;
+    error = format_row(target->row, device, target->log);
+    if (!error && geteuid() != 0)
+        return give_root(target, device, &clock);
+    device_close(device);
+    return error;
+}
+
+/* --- one round -------------------------------------------------------------------------------- */
+
+static int keep_steps(struct wall_result *result, const struct workload_run *run) {
+    if (result->rounds > 0 && result->step_count != run->count)
+        return -EIO;
+    result->step_count = run->count;
+    result->warm |= run->warm;
+    for (unsigned i = 0; i < run->count; i++) {
+        struct wall_step *step = &result->steps[i];
+        step->name = run->steps[i].name;
+        step->timed = run->steps[i].timed;
+        step->files = run->steps[i].files;
+        step->bytes = run->steps[i].bytes;
+        step->ns[result->rounds] = run->steps[i].ns;
+    }
+    result->rounds++;
+    return 0;
+}
+
+static int run_on_mount(struct target *target, struct progress_row *progress,
+                        struct wall_result *result) {
+    const struct run_config *config = target->config->run;
+    struct workload_run *run = calloc(1, sizeof(*run));
+    struct driver_posix driver;
+
+    if (!run)
+        return -ENOMEM;
+    /* What lives in memory only cannot be mounted again; there the kernel's caches must do. */
+    driver_posix_init(&driver, target->mount_point, target->in_memory ? NULL : target_remount,
+                      target);
+    *run = (struct workload_run){.driver = &driver.driver,
+                                 .source = config->source,
+                                 .parameters = &config->scenario->parameters,
+                                 .log = target->log,
+                                 .progress = progress_report,
+                                 .context = progress};
+    int error = config->scenario->workload->run(run);
+    if (!error)
+        error = keep_steps(result, run);
+    free(run);
+    return error;
+}
+
+static int run_round(struct target *target, struct progress_row *progress,
+                     struct wall_result *result) {
+    int error = target->in_memory ? 0 : make_image(target);
+
+    if (!error)
+        error = target_mount(target);
+    if (!error) {
+        error = run_on_mount(target, progress, result);
+        int unmounted = target_unmount(target);
+        if (!error)
+            error = unmounted;
+    }
+    if (!target->in_memory)
+        unlink(target->image);
+    return error;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static void keep_message(void *context, enum log_level level, const char *text) {
+    struct wall_result *result = context;
+
+    if (level == LOG_LEVEL_ERROR && result->message[0] == '\0')
+        snprintf(result->message, sizeof(result->message), "%s", text);
+}
+
+static uint64_t room_needed(const struct run_config *config) {
+    uint64_t bytes = (config->source ? config->source->bytes * 2 : 0) + ROOM_SPARE;
+    uint64_t volume = config->scenario->volume_size;
+
+    return bytes < volume ? bytes : volume;
+}
+
+static int make_directory(const struct run_config *config, char directory[PATH_BYTES]) {
+    const char *temporary = getenv("TMPDIR");
+    struct statvfs room;
+    int error;
+
+    if (statvfs("/dev/shm", &room) == 0 &&
+        room.f_bavail * (uint64_t)room.f_frsize > room_needed(config))
+        temporary = "/dev/shm";
+    snprintf(directory, PATH_BYTES, "%.400s/layoutfs-bench.XXXXXX",
+             temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(directory)) {
+        error = -errno;
+        log_error(config->log, "%s: %s", directory, strerror(-error));
+        return error;
+    }
+    return 0;
+}
+
+static bool is_ext(const struct scenario_row *row) {
+    return strncmp(row->type, "ext", 3) == 0;
+}
+
+/* Our rows, then the peer that serves the same format as the first of them that it can. */
+static unsigned list_targets(const struct mounted_config *config, struct target *targets,
+                             struct wall_result *results, unsigned capacity) {
+    const struct scenario *scenario = config->run->scenario;
+    const struct scenario_row *for_peer = NULL;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < scenario->row_count && count < capacity; i++) {
+        const struct scenario_row *row = &scenario->rows[i];
+        const struct layout *layout;
+        const struct layout_type *type;
+        struct wall_result *result = &results[count];
+
+        memset(result, 0, sizeof(*result));
+        snprintf(result->label, sizeof(result->label), "%s", row->label);
+        targets[count] = (struct target){.row = row, .config = config};
+        if (layout_find(row->type, &layout, &type))
+            result->status = ROW_NOT_EMULATED;
+        else
+            targets[count].in_memory = layout->flags & LAYOUT_VOLATILE;
+        if (!for_peer && is_ext(row) && result->status == ROW_DONE)
+            for_peer = row;
+        count++;
+    }
+    if (config->peers && for_peer && process_exists("fuse2fs") && count < capacity) {
+        memset(&results[count], 0, sizeof(results[count]));
+        strcpy(results[count].label, "fuse2fs");
+        strcpy(results[count].peer, "fuse2fs");
+        targets[count++] = (struct target){.row = for_peer, .config = config, .peer = true};
+    }
+    return count;
+}
+
+static void run_target(struct target *target, const char *directory, struct progress *progress,
+                       struct wall_result *result) {
+    struct log log = {.emit = keep_message, .context = result, .threshold = LOG_LEVEL_WARNING};
+
+    target->log = &log;
+    snprintf(target->image, sizeof(target->image), "%s/image", directory);
+    snprintf(target->mount_point, sizeof(target->mount_point), "%s/mnt", directory);
+    progress->rows[0].label = result->label;
+    int error = run_round(target, &progress->rows[0], result);
+    if (error) {
+        result->status = ROW_FAILED;
+        if (result->message[0] == '\0')
+            snprintf(result->message, sizeof(result->message), "%s", strerror(-error));
+    }
+}
+
+static int by_value(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static void sort_times(struct wall_result *result) {
+    for (unsigned i = 0; i < result->step_count; i++)
+        qsort(result->steps[i].ns, result->rounds, sizeof(int64_t), by_value);
+}
+
+int64_t wall_median(const struct wall_step *step, unsigned rounds) {
+    if (rounds == 0)
+        return 0;
+    return (step->ns[(rounds - 1) / 2] + step->ns[rounds / 2]) / 2;
+}
+
+int run_mounted(const struct mounted_config *config, struct wall_result *results, unsigned capacity,
+                unsigned *count) {
+    struct target *targets = calloc(capacity, sizeof(*targets));
+    char directory[PATH_BYTES], mount_point[PATH_BYTES + 16];
+    struct progress progress;
+    int error = targets ? make_directory(config->run, directory) : -ENOMEM;
+
+    if (error) {
+        free(targets);
+        return error;
+    }
+    snprintf(mount_point, sizeof(mount_point), "%s/mnt", directory);
+    if (mkdir(mount_point, 0700) < 0)
+        error = -errno;
+    *count = list_targets(config, targets, results, capacity);
+    progress_start(&progress, config->run->scenario, config->run->progress);
+    progress.count = 1;
+    for (unsigned round = 0; round < config->run->scenario->repeat && !error; round++)
+        for (unsigned i = 0; i < *count; i++)
+            if (results[i].status == ROW_DONE)
+                run_target(&targets[i], directory, &progress, &results[i]);
+    progress_stop(&progress);
+    for (unsigned i = 0; i < *count; i++) {
+        sort_times(&results[i]);
+        if (results[i].status == ROW_FAILED)
+            error = -EIO;
+    }
+    rmdir(mount_point);
+    rmdir(directory);
+    free(targets);
+    return error;
+}

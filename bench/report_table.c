@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: bench. The table on the terminal: for each step a block of rows, ours beside what was
+ * published, then notes on what the figures are and how far they agree.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "bench/report.h"
+
+#define LABEL_WIDTH  26
+#define FAR_PERMILLE 150 /* ratios farther from the published one are pointed out */
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+static double seconds(int64_t ns) {
+    return (double)ns / 1e9;
+}
+
+static void print_count(FILE *file, int width, uint64_t value) {
+    char digits[24], text[32];
+    int length = snprintf(digits, sizeof(digits), "%" PRIu64, value), at = 0;
+
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = '\0';
+    fprintf(file, "%*s", width, text);
+}
+
+static void print_nothing(FILE *file, int width) {
+    fprintf(file, "%*s", width, "-");
+}
+
+static void print_ratio(FILE *file, int width, bool below, int64_t permille) {
+    char text[24];
+
+    if (permille == 0) {
+        print_nothing(file, width);
+        return;
+    }
+    snprintf(text, sizeof(text), "%s%.2f", below ? "< " : "", (double)permille / 1000);
+    fprintf(file, "%*s", width, text);
+}
+
+static void print_published(FILE *file, int width, const struct published *published) {
+    char text[24];
+
+    if (!published) {
+        print_nothing(file, width);
+        return;
+    }
+    snprintf(text, sizeof(text), "%s%.1f", published->below ? "< " : "", seconds(published->ns));
+    fprintf(file, "%*s", width, text);
+}
+
+static void print_rate(FILE *file, int width, uint64_t amount, int64_t ns, double unit,
+                       int decimals) {
+    if (amount == 0 || ns <= 0)
+        print_nothing(file, width);
+    else
+        fprintf(file, "%*.*f", width, decimals, (double)amount / unit / seconds(ns));
+}
+
+/* --- the modelled part ------------------------------------------------------------------------ */
+
+static void print_columns(FILE *file) {
+    fprintf(file, "%-*s%9s%11s%7s%11s%8s%9s%9s%10s%6s\n", LABEL_WIDTH, "", "ours", "published",
+            "ratio", "published", "", "", "", "mean seek", "");
+    fprintf(file, "%-*s%9s%11s%7s%11s%8s%9s%9s%10s%6s\n", LABEL_WIDTH, "step, layout", "s", "s", "",
+            "ratio", "MB/s", "files/s", "seeks", "MB", "%CPU");
+}
+
+static void print_measured(FILE *file, const struct step *step) {
+    print_rate(file, 8, step->bytes, step->ns, 1e6, 1);
+    print_rate(file, 9, step->files, step->ns, 1, 0);
+    print_count(file, 9, step->device.seeks);
+    if (step->device.seeks)
+        fprintf(file, "%10.1f", (double)step->device.seek_bytes / 1e6 / (double)step->device.seeks);
+    else
+        print_nothing(file, 10);
+    if (step->ns > 0)
+        fprintf(file, "%6.0f", 100.0 * (double)step->cpu_ns / (double)step->ns);
+    else
+        print_nothing(file, 6);
+}
+
+static void print_row(FILE *file, const struct report *report, unsigned row, const char *name) {
+    const struct row_result *result = &report->rows[row];
+    const struct step *step = report_step(result, name);
+    const struct published *published = scenario_published(result->row, name);
+
+    fprintf(file, "  %-*.*s", LABEL_WIDTH - 2, LABEL_WIDTH - 2, result->row->label);
+    if (step)
+        fprintf(file, "%9.2f", seconds(step->ns));
+    else
+        print_nothing(file, 9);
+    print_published(file, 11, published);
+    print_ratio(file, 7, false, report_ratio(report, row, name));
+    print_ratio(file, 11, published && published->below, report_published_ratio(report, row, name));
+    if (step)
+        print_measured(file, step);
+    else
+        fprintf(file, "  %s", result->status == ROW_NOT_EMULATED ? "not emulated" : "failed");
+    fputc('\n', file);
+}
+
+/* The steps to show: those of the first row that ran, else those with published figures. */
+static unsigned step_names(const struct report *report, const char *names[STEPS_MAX]) {
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < report->row_count; i++) {
+        const struct row_result *result = &report->rows[i];
+        if (result->status != ROW_DONE)
+            continue;
+        for (unsigned j = 0; j < result->step_count; j++)
+            if (result->steps[j].timed)
+                names[count++] = result->steps[j].name;
+        return count;
+    }
+    for (unsigned j = 0; j < report->rows[0].row->published_count; j++)
+        names[count++] = report->rows[0].row->published[j].step;
+    return count;
+}
+
+static void print_host_cpu(FILE *file, const struct report *report) {
+    fputs("\nCPU time of this machine (differs from run to run)\n", file);
+    for (unsigned i = 0; i < report->row_count; i++) {
+        const struct row_result *result = &report->rows[i];
+        for (unsigned j = 0; j < result->step_count; j++) {
+            const struct step *step = &result->steps[j];
+            if (!step->timed || step->host_cpu_ns <= 0 || step->files == 0)
+                continue;
+            fprintf(file, "  %-*s %-16s%7.3f s  ", LABEL_WIDTH - 2, result->row->label, step->name,
+                    seconds(step->host_cpu_ns));
+            print_count(file, 9, (uint64_t)((double)step->files / seconds(step->host_cpu_ns)));
+            fprintf(file, " files/s, %.2f us a file\n",
+                    (double)step->host_cpu_ns / 1e3 / (double)step->files);
+        }
+    }
+}
+
+/* --- notes ------------------------------------------------------------------------------------ */
+
+static void note_order(FILE *file, const struct report *report, const char *const *names,
+                       unsigned count) {
+    static const char *const words[] = {NULL, "as published", "NOT as published"};
+    const char *separator = "  order of the rows: ";
+
+    for (unsigned i = 0; i < count; i++) {
+        enum order order = report_order(report, names[i]);
+        if (order == ORDER_NONE)
+            continue;
+        fprintf(file, "%s%s %s", separator, names[i], words[order]);
+        separator = ", ";
+    }
+    if (separator[0] == ',')
+        fputc('\n', file);
+}
+
+static void note_far_ratio(FILE *file, const struct report *report, unsigned row,
+                           const char *name) {
+    const struct published *published = scenario_published(report->rows[row].row, name);
+    int64_t ours = report_ratio(report, row, name);
+    int64_t theirs = report_published_ratio(report, row, name);
+    int64_t off = theirs ? (ours - theirs) * 1000 / theirs : 0;
+
+    if (row == 0 || ours == 0 || theirs == 0 || (published->below && ours < theirs))
+        return;
+    if (off > FAR_PERMILLE || off < -FAR_PERMILLE)
+        fprintf(file, "  %s, %s: ratio %.2f is %+.0f %% off the published %s%.2f\n", name,
+                report->rows[row].row->label, (double)ours / 1000, (double)off / 10,
+                published->below ? "< " : "", (double)theirs / 1000);
+}
+
+static void print_notes(FILE *file, const struct report *report, const char *const *names,
+                        unsigned count) {
+    bool warm = false;
+
+    fputs("\nnotes\n", file);
+    note_order(file, report, names, count);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned row = 0; row < report->row_count; row++)
+            note_far_ratio(file, report, row, names[i]);
+    for (unsigned i = 0; i < report->scenario->note_count; i++)
+        fprintf(file, "  %s\n", report->scenario->notes[i]);
+    for (unsigned i = 0; i < report->row_count; i++) {
+        if (report->rows[i].status == ROW_FAILED)
+            fprintf(file, "  %s failed: %s\n", report->rows[i].row->label, report->rows[i].message);
+        warm |= report->rows[i].warm;
+    }
+    if (warm)
+        fputs("  caches could not be dropped: the cold steps were not cold\n", file);
+    fputs("  \"-\": no figure was published, or nothing to count\n", file);
+}
+
+/* --- heading ---------------------------------------------------------------------------------- */
+
+#define SIZE_FAR_PERCENT 10
+
+static void print_source(FILE *file, const struct report *report) {
+    const struct source *source = report->source;
+    uint64_t published =
+        (uint64_t)options_number(&report->scenario->parameters, "bytes") / SIZE_FAR_PERCENT;
+
+    fprintf(file, "source: %s: ", source->description);
+    print_count(file, 1, source->files);
+    fputs(" files in ", file);
+    print_count(file, 1, source->directories);
+    fprintf(file, " directories, %.1f MB\n", (double)source->bytes / 1e6);
+    if (source->skipped)
+        fprintf(file, "        %u devices and sockets left out\n", source->skipped);
+    if (report->scenario->driver == SCENARIO_MODEL &&
+        (source->bytes < published * (SIZE_FAR_PERCENT - 1) ||
+         source->bytes > published * (SIZE_FAR_PERCENT + 1)))
+        fputs("        another size than the published tree: compare ratios, not seconds\n", file);
+}
+
+static void print_heading(FILE *file, const struct report *report) {
+    const struct scenario *scenario = report->scenario;
+
+    fprintf(file, "%s: %s\n", scenario->name, scenario->title);
+    if (scenario->driver == SCENARIO_MODEL) {
+        fprintf(file, "disk: %s, a volume of %.1f GB at %.1f GB; machine: %s", scenario->disk,
+                (double)scenario->volume_size / (1 << 30),
+                (double)scenario->volume_start / (1 << 30), scenario->machine);
+        if (scenario->memory)
+            fprintf(file, ", %.0f MB of cache", (double)scenario->memory / (1 << 20));
+        fputs("; virtual time\n", file);
+    }
+    if (report->source)
+        print_source(file, report);
+    if (report->scale_permille != 1000)
+        fprintf(file, "scaled to %.3g of the full size (files, bytes and memory)\n",
+                report->scale_permille / 1000.0);
+}
+
+/* --- the mounted part ------------------------------------------------------------------------- */
+
+static const struct wall_step *wall_step(const struct wall_result *result, const char *name) {
+    for (unsigned i = 0; i < result->step_count; i++)
+        if (result->status == ROW_DONE && strcmp(result->steps[i].name, name) == 0)
+            return &result->steps[i];
+    return NULL;
+}
+
+/* The first peer, which ours are compared with; without one, the first row. */
+static const struct wall_result *wall_base(const struct report *report) {
+    for (unsigned i = 0; i < report->wall_count; i++)
+        if (report->wall[i].peer[0] && report->wall[i].status == ROW_DONE)
+            return &report->wall[i];
+    return &report->wall[0];
+}
+
+static void print_wall_row(FILE *file, const struct report *report,
+                           const struct wall_result *result, const char *name) {
+    const struct wall_step *step = wall_step(result, name);
+    const struct wall_step *base = wall_step(wall_base(report), name);
+
+    fprintf(file, "  %-*.*s", LABEL_WIDTH - 2, LABEL_WIDTH - 2, result->label);
+    if (!step) {
+        fprintf(file, "%9s  %s\n", "-",
+                result->status == ROW_NOT_EMULATED ? "not emulated" : "failed");
+        return;
+    }
+    int64_t median = wall_median(step, result->rounds);
+    fprintf(file, "%9.3f", seconds(median));
+    if (base && median > 0)
+        fprintf(file, "%9.2f",
+                (double)wall_median(base, wall_base(report)->rounds) / (double)median);
+    else
+        print_nothing(file, 9);
+    print_rate(file, 10, step->bytes, median, 1e6, 1);
+    print_rate(file, 10, step->files, median, 1, 0);
+    if (result->rounds > 1)
+        fprintf(file, "   %.3f .. %.3f", seconds(step->ns[0]),
+                seconds(step->ns[result->rounds - 1]));
+    fputc('\n', file);
+}
+
+static void print_wall(FILE *file, const struct report *report) {
+    const struct wall_result *first = NULL;
+    char speed[48];
+
+    for (unsigned i = 0; i < report->wall_count && !first; i++)
+        if (report->wall[i].status == ROW_DONE)
+            first = &report->wall[i];
+    fprintf(file, "\nthrough real mounts: wall time on this machine, median of %u round%s\n",
+            first ? first->rounds : 0, first && first->rounds == 1 ? "" : "s");
+    snprintf(speed, sizeof(speed), "x %.20s", wall_base(report)->label);
+    fprintf(file, "%-*s%9s%9s%10s%10s   %s\n", LABEL_WIDTH, "step, layout", "s", "speed", "MB/s",
+            "files/s", "fastest .. slowest");
+    for (unsigned j = 0; first && j < first->step_count; j++) {
+        if (!first->steps[j].timed)
+            continue;
+        fprintf(file, "%s\n", first->steps[j].name);
+        for (unsigned i = 0; i < report->wall_count; i++)
+            print_wall_row(file, report, &report->wall[i], first->steps[j].name);
+    }
+    fprintf(file, "  speed: %s in the same step\n", speed);
+    for (unsigned i = 0; i < report->wall_count; i++) {
+        if (report->wall[i].status == ROW_FAILED)
+            fprintf(file, "  %s failed: %s\n", report->wall[i].label, report->wall[i].message);
+        if (report->wall[i].warm)
+            fprintf(file, "  %s: caches could not be dropped; its cold steps were not cold\n",
+                    report->wall[i].label);
+    }
+}
+
+void report_table(FILE *file, const struct report *report) {
+    const char *names[STEPS_MAX];
+
+    print_heading(file, report);
+    if (report->row_count) {
+        unsigned count = step_names(report, names);
+        fputc('\n', file);
+        print_columns(file);
+        for (unsigned i = 0; i < count; i++) {
+            fprintf(file, "%s\n", names[i]);
+            for (unsigned row = 0; row < report->row_count; row++)
+                print_row(file, report, row, names[i]);
+        }
+        if (report->host_cpu)
+            print_host_cpu(file, report);
+        print_notes(file, report, names, count);
+    }
+    if (report->wall_count)
+        print_wall(file, report);
+    else if (report->wall_note)
+        fprintf(file, "\nnot mounted: %s\n", report->wall_note);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: bench. The list of workloads, and the measuring of steps.
+ */
+#include "bench/workload.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+extern const struct workload workload_tree, workload_create, workload_mount;
+
+const struct workload *const workloads[] = {&workload_tree, &workload_create, &workload_mount,
+                                            NULL};
+
+const struct workload *workload_find(const char *name) {
+    for (size_t i = 0; workloads[i]; i++)
+        if (strcmp(workloads[i]->name, name) == 0)
+            return workloads[i];
+    return NULL;
+}
+
+static int64_t host_cpu_ns(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * NS_PER_SEC + now.tv_nsec;
+}
+
+/* later - earlier, in place; both are sums that only grow. */
+static void stats_subtract(struct device_stats *later, const struct device_stats *earlier) {
+    for (int operation = 0; operation < 2; operation++) {
+        later->requests[operation] -= earlier->requests[operation];
+        for (int purpose = 0; purpose < PURPOSE_COUNT; purpose++)
+            later->bytes[operation][purpose] -= earlier->bytes[operation][purpose];
+    }
+    later->seeks -= earlier->seeks;
+    later->seek_bytes -= earlier->seek_bytes;
+    later->seek_ns -= earlier->seek_ns;
+    later->rotation_ns -= earlier->rotation_ns;
+    later->transfer_ns -= earlier->transfer_ns;
+    later->overhead_ns -= earlier->overhead_ns;
+    later->busy_ns -= earlier->busy_ns;
+    later->cache_hits -= earlier->cache_hits;
+    later->flushes -= earlier->flushes;
+}
+
+int step_begin(struct workload_run *run, const char *name, bool timed) {
+    struct driver *driver = run->driver;
+    struct step *step;
+
+    if (run->count == STEPS_MAX)
+        return -E2BIG;
+    step = &run->steps[run->count];
+    /* Holds the readings at the start until step_end takes the difference. */
+    *step = (struct step){.name = name, .timed = timed};
+    driver->operations->stats(driver, &step->device);
+    step->ns = driver->operations->now_ns(driver);
+    step->cpu_ns = driver->operations->cpu_ns(driver);
+    step->host_cpu_ns = host_cpu_ns();
+    step_progress(run, 0, 0);
+    return 0;
+}
+
+void step_end(struct workload_run *run, uint64_t files, uint64_t bytes) {
+    struct driver *driver = run->driver;
+    struct step *step = &run->steps[run->count++];
+    struct device_stats now;
+
+    step->host_cpu_ns = host_cpu_ns() - step->host_cpu_ns;
+    step->ns = driver->operations->now_ns(driver) - step->ns;
+    step->cpu_ns = driver->operations->cpu_ns(driver) - step->cpu_ns;
+    driver->operations->stats(driver, &now);
+    stats_subtract(&now, &step->device);
+    step->device = now;
+    step->files = files;
+    step->bytes = bytes;
+}
+
+void step_progress(struct workload_run *run, uint64_t done, uint64_t total) {
+    if (run->progress)
+        run->progress(run->context, run->steps[run->count].name, done, total);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: bench, over bench/driver.h and bench/source.h. Under bench/run.h.
+ *
+ * A workload imitates what people or programs do to a filesystem, in named steps that are measured
+ * one by one. It reaches the filesystem through its driver only, so the same code runs on a
+ * modelled disk, through a mount, and on any other mounted directory. Adding one: a file with a
+ * `const struct workload`, and a line in workload.c.
+ */
+#ifndef LAYOUTFS_BENCH_WORKLOAD_H
+#define LAYOUTFS_BENCH_WORKLOAD_H
+
+#include "bench/driver.h"
+#include "bench/source.h"
+#include "fs/options.h"
+
+#define STEPS_MAX        24
+#define STEP_NAME_MAX    32
+#define WORKLOAD_OPTIONS 4u /* the option scope of workload parameters */
+
+struct step {
+    const char *name;
+    bool timed; /* false: something the published figures leave out (a reboot, a sync) */
+    int64_t ns, cpu_ns;
+    int64_t host_cpu_ns; /* this machine's CPU time; differs from run to run */
+    uint64_t files, bytes;
+    struct device_stats device;
+};
+
+struct workload_run {
+    struct driver *driver;
+    const struct source *source; /* NULL for a workload that needs none */
+    const struct options *parameters;
+    const struct log *log;
+    /* May be NULL: told now and then how far a step is, for a progress line. */
+    void (*progress)(void *context, const char *step, uint64_t done, uint64_t total);
+    void *context;
+    struct step steps[STEPS_MAX];
+    unsigned count;
+    bool warm; /* caches could not be dropped: the cold steps were not cold */
+};
+
+struct workload {
+    const char *name;
+    const char *description;              /* one line */
+    const struct option_spec *parameters; /* scope WORKLOAD_OPTIONS */
+    const char *const *scaled;            /* parameters that --scale makes smaller; ended by NULL */
+    bool needs_source; /* a file tree, of the size in its parameters "files" and "bytes" */
+    int (*run)(struct workload_run *run);
+};
+
+extern const struct workload *const workloads[]; /* ended by NULL */
+const struct workload *workload_find(const char *name);
+
+/* Starts measuring a step; `name` is static. -E2BIG after STEPS_MAX. */
+int step_begin(struct workload_run *run, const char *name, bool timed);
+/* Ends it; the step's work in files and bytes. */
+void step_end(struct workload_run *run, uint64_t files, uint64_t bytes);
+void step_progress(struct workload_run *run, uint64_t done, uint64_t total);
+
+/* --- pieces that workloads on file trees share: bench/tree.c ---------------------------------- */
+
+struct tree_count {
+    uint64_t files, bytes;
+};
+
+/* As tar unpacks: entries in archive order, file data in records of 10 KB, owner's umask applied,
+ * modes and times restored. `cpu_ns_per_kb`: the decompressor's work for each KB of file data. */
+int tree_unpack(struct workload_run *run, int64_t cpu_ns_per_kb);
+/* As `find . -type f`: reads each directory whole, then looks at each entry and goes down at
+ * directories. Calls visit (may be NULL) for each file: its open directory, depth and name. */
+typedef int (*tree_visit)(void *context, const struct driver_node *dir, uint32_t depth,
+                          const char *name);
+int tree_find(struct workload_run *run, tree_visit visit, void *context);
+/* As `find . -type f | xargs -n BATCH cat > /dev/null`. */
+int tree_read(struct workload_run *run, uint32_t batch, struct tree_count *count);
+/* As `rm -rf` of everything in the root. */
+int tree_remove(struct workload_run *run, struct tree_count *count);
+
+#endif
