@@ -1,1 +1,335 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/ext. Examines an unmounted volume: takes it up as mount would, lets the walks find
+ * what is in use, and compares that with bitmaps and counts. See layouts/ext/check.h.
+ *
+ * Repair mends what follows from the rest: bitmaps, free counts, link counts. What needs a decision
+ * (who keeps a block that two files claim) is left to e2fsck.
+ */
+#include "layouts/ext/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layouts/ext/bitmap.h"
+
+#define CHECK_CACHE_BYTES (32u << 20)
+
+/* --- findings --------------------------------------------------------------------------------- */
+
+static void emit_wrong(struct check *check, const char *text) {
+    check->report->wrong++;
+    if (check->report->finding)
+        check->report->finding(check->report->context, CHECK_WRONG, text);
+}
+
+void check_wrong(struct check *check, const char *format, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    emit_wrong(check, text);
+}
+
+static void note(struct check *check, const char *text) {
+    if (check->report->finding)
+        check->report->finding(check->report->context, CHECK_NOTE, text);
+}
+
+bool check_repair(struct check *check) {
+    if (check->report->repair)
+        check->report->repaired++;
+    return check->report->repair;
+}
+
+/* What validation would have logged at mount is a finding here. */
+static void log_to_finding(void *context, enum log_level level, const char *text) {
+    struct check *check = context;
+    if (level == LOG_LEVEL_ERROR)
+        emit_wrong(check, text);
+    else
+        note(check, text);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+int check_grow(void **array, size_t count, size_t *room, size_t element) {
+    if (count < *room)
+        return 0;
+    size_t wanted = *room ? *room * 2 : 64;
+    void *larger = reallocarray(*array, wanted, element);
+    if (!larger)
+        return -ENOMEM;
+    *array = larger;
+    *room = wanted;
+    return 0;
+}
+
+int check_claim(struct check *check, uint64_t block) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    uint32_t number = ext_group_of_block(geometry, block);
+    struct check_group *group = &check->groups[number];
+    uint32_t bit = (uint32_t)(block - ext_group_first_block(geometry, number));
+    if (!group->blocks)
+        group->blocks = calloc(1, geometry->block_size);
+    if (!group->blocks)
+        return -ENOMEM;
+    if (bitmap_test(group->blocks, bit))
+        return 0;
+    bitmap_set(group->blocks, bit, 1);
+    return 1;
+}
+
+struct check_inode *check_inode_find(struct check *check, uint64_t ino) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    if (ino == 0 || ino > geometry->inodes_count)
+        return NULL;
+    struct check_group *group = &check->groups[ext_group_of_inode(geometry, ino)];
+    if (!group->inodes)
+        return NULL;
+    struct check_inode *inode = &group->inodes[(ino - 1) % geometry->inodes_per_group];
+    return inode->type ? inode : NULL;
+}
+
+/* --- bitmaps and counts ----------------------------------------------------------------------- */
+
+static void expect_blocks(const struct check *check, uint32_t number, uint8_t *bitmap) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    const struct ext_group *group = &check->ext.groups[number];
+    uint64_t first = ext_group_first_block(geometry, number);
+    uint32_t count = ext_group_block_count(geometry, number);
+    if (check->groups[number].blocks)
+        memcpy(bitmap, check->groups[number].blocks, geometry->block_size);
+    else
+        memset(bitmap, 0, geometry->block_size);
+    bitmap_set(bitmap, 0, ext_group_overhead(geometry, number));
+    bitmap_set(bitmap, (uint32_t)(group->block_bitmap - first), 1);
+    bitmap_set(bitmap, (uint32_t)(group->inode_bitmap - first), 1);
+    bitmap_set(bitmap, (uint32_t)(group->inode_table - first), geometry->inode_table_blocks);
+    bitmap_set(bitmap, count, geometry->block_size * 8 - count);
+}
+
+static void expect_inodes(const struct check *check, uint32_t number, uint8_t *bitmap) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    const struct check_inode *inodes = check->groups[number].inodes;
+    uint64_t before = (uint64_t)number * geometry->inodes_per_group;
+    memset(bitmap, 0, geometry->block_size);
+    for (uint32_t bit = 0; bit < geometry->inodes_per_group; bit++) {
+        if (before + bit + 1 < geometry->first_ino || (inodes && inodes[bit].type))
+            bitmap_set(bitmap, bit, 1);
+    }
+    bitmap_set(bitmap, geometry->inodes_per_group,
+               geometry->block_size * 8 - geometry->inodes_per_group);
+}
+
+/* Compares `count` bits of the bitmap on disk with what should be there. `first`: what bit 0 stands
+ * for. */
+static int compare_bitmap(struct check *check, uint32_t number, const char *what, uint64_t block,
+                          const uint8_t *expected, uint32_t count, uint64_t first) {
+    struct buffer *buffer;
+    int rc = buffer_get(check->ext.buffers, block, PURPOSE_BITMAP, &buffer);
+    if (rc < 0)
+        return rc;
+    const uint8_t *found = buffer_data(buffer);
+    uint32_t free_but_used = 0, used_but_free = 0, example = count;
+    for (uint32_t bit = 0; bit < count; bit++) {
+        bool is = bitmap_test(found, bit), should_be = bitmap_test(expected, bit);
+        free_but_used += should_be && !is;
+        used_but_free += is && !should_be;
+        if (is != should_be && example == count)
+            example = bit;
+    }
+    if (example < count) {
+        check_wrong(check,
+                    "group %" PRIu32 ": %s bitmap (block %" PRIu64 "): %" PRIu32
+                    " in use but marked free, %" PRIu32 " marked in use but free; the first is "
+                    "%s %" PRIu64,
+                    number, what, block, free_but_used, used_but_free, what, first + example);
+        if (check_repair(check)) {
+            memcpy(buffer_data(buffer), expected, check->ext.geometry.block_size);
+            buffer_dirty(buffer);
+        }
+    }
+    buffer_put(buffer);
+    return 0;
+}
+
+static void compare_count(struct check *check, uint32_t number, const char *field, uint32_t *found,
+                          uint32_t expected) {
+    if (*found == expected)
+        return;
+    check_wrong(check, "group %" PRIu32 " descriptor: %s is %" PRIu32 ", expected %" PRIu32, number,
+                field, *found, expected);
+    if (check_repair(check)) {
+        *found = expected;
+        check->ext.groups[number].dirty = true;
+    }
+}
+
+static int check_group_bitmaps(struct check *check, uint32_t number, uint8_t *expected) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    struct ext_group *group = &check->ext.groups[number];
+    uint32_t blocks = ext_group_block_count(geometry, number);
+    expect_blocks(check, number, expected);
+    uint32_t free_blocks = bitmap_count_clear(expected, blocks);
+    int rc = compare_bitmap(check, number, "block", group->block_bitmap, expected, blocks,
+                            ext_group_first_block(geometry, number));
+    if (rc < 0)
+        return rc;
+    expect_inodes(check, number, expected);
+    uint32_t free_inodes = bitmap_count_clear(expected, geometry->inodes_per_group);
+    rc = compare_bitmap(check, number, "inode", group->inode_bitmap, expected,
+                        geometry->inodes_per_group,
+                        (uint64_t)number * geometry->inodes_per_group + 1);
+    if (rc < 0)
+        return rc;
+    compare_count(check, number, "bg_free_blocks_count", &group->free_blocks, free_blocks);
+    compare_count(check, number, "bg_free_inodes_count", &group->free_inodes, free_inodes);
+    compare_count(check, number, "bg_used_dirs_count", &group->used_dirs,
+                  check->groups[number].directories);
+    check->ext.free_blocks += free_blocks;
+    check->ext.free_inodes += free_inodes;
+    return 0;
+}
+
+static void compare_total(struct check *check, const char *field, uint64_t found,
+                          uint64_t expected) {
+    if (found == expected)
+        return;
+    check_wrong(check, "super block: %s is %" PRIu64 ", expected %" PRIu64, field, found, expected);
+    if (check_repair(check))
+        check->ext.super_dirty = true;
+}
+
+static int check_space(struct check *check) {
+    uint8_t *expected = malloc(check->ext.geometry.block_size);
+    if (!expected)
+        return -ENOMEM;
+    int rc = 0;
+    check->ext.free_blocks = check->ext.free_inodes = 0; /* summed up anew */
+    for (uint32_t group = 0; group < check->ext.geometry.groups && rc == 0; group++)
+        rc = check_group_bitmaps(check, group, expected);
+    free(expected);
+    if (rc < 0)
+        return rc;
+    compare_total(check, "s_free_blocks_count", le32_load(check->ext.super.s_free_blocks_count),
+                  check->ext.free_blocks);
+    compare_total(check, "s_free_inodes_count", le32_load(check->ext.super.s_free_inodes_count),
+                  check->ext.free_inodes);
+    return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+/* Every descriptor; -EUCLEAN when one cannot be used. */
+static int check_descriptors(struct check *check) {
+    struct ext *ext = &check->ext;
+    const struct ext_geometry *geometry = &ext->geometry;
+    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
+    bool usable = true;
+    for (uint32_t number = 0; number < geometry->groups; number++) {
+        uint64_t block = geometry->first_data_block + 1 + number / per_block;
+        struct buffer *buffer;
+        int rc = buffer_get(ext->buffers, block, PURPOSE_SUPER, &buffer);
+        if (rc < 0)
+            return rc;
+        const struct ext_disk_group *disk = buffer_data(buffer);
+        ext_group_decode(disk + number % per_block, &ext->groups[number]);
+        buffer_put(buffer);
+        const char *wrong = ext_group_validate(geometry, number, &ext->groups[number]);
+        if (!wrong)
+            continue;
+        check_wrong(check, "group %" PRIu32 " descriptor (block %" PRIu64 "): %s; run e2fsck",
+                    number, block, wrong);
+        usable = false;
+    }
+    return usable ? 0 : -EUCLEAN;
+}
+
+static int check_open(struct check *check) {
+    struct ext *ext = &check->ext;
+    struct volume *volume = &check->volume;
+    ext->volume = volume;
+    volume->layout_data = ext;
+    int rc = ext_super_read(volume->device, volume->log, &ext->super);
+    if (rc == 0 && le16_load(ext->super.s_magic) == EXT_MAGIC)
+        rc = ext_features_check(&ext->super, !check->report->repair, volume->name, volume->log);
+    if (rc == 0)
+        rc = ext_geometry_load(&ext->super, volume->device->size, volume->name, volume->log,
+                               &ext->geometry);
+    if (rc == 0)
+        rc = buffer_cache_create(volume->device, &volume->pool, volume->clock,
+                                 ext->geometry.block_size, &ext->buffers);
+    if (rc < 0)
+        return rc;
+    ext->groups = calloc(ext->geometry.groups, sizeof(*ext->groups));
+    check->groups = calloc(ext->geometry.groups, sizeof(*check->groups));
+    if (!ext->groups || !check->groups)
+        return -ENOMEM;
+    return check_descriptors(check);
+}
+
+static int check_volume(struct check *check) {
+    uint16_t state = le16_load(check->ext.super.s_state);
+    if (state & EXT_STATE_ERROR)
+        note(check, "super block: damage was found while the volume was mounted");
+    else if (!(state & EXT_STATE_VALID))
+        note(check, "super block: the volume was not unmounted");
+    int rc = check_inodes(check);
+    if (rc == 0)
+        rc = check_directories(check);
+    if (rc == 0)
+        rc = check_space(check);
+    if (rc < 0 || !check->report->repair)
+        return rc;
+    if (check->report->wrong == check->report->repaired) {
+        state = (uint16_t)((state | EXT_STATE_VALID) & ~EXT_STATE_ERROR);
+        check->ext.super_dirty |= state != le16_load(check->ext.super.s_state);
+        le16_store(&check->ext.super.s_state, state);
+    }
+    rc = ext_super_store(&check->ext);
+    return rc < 0 ? rc : buffer_sync(check->ext.buffers);
+}
+
+static void check_close(struct check *check) {
+    for (uint32_t group = 0; check->groups && group < check->ext.geometry.groups; group++) {
+        free(check->groups[group].blocks);
+        free(check->groups[group].inodes);
+    }
+    free(check->groups);
+    free(check->ext.groups);
+    free(check->dirs);
+    free(check->attribute_blocks);
+    if (check->ext.buffers)
+        buffer_cache_destroy(check->ext.buffers);
+    pool_destroy(&check->volume.pool);
+    free(check);
+}
+
+int ext_check(struct device *device, const struct log *log, struct check_report *report) {
+    struct check *check = calloc(1, sizeof(*check));
+    if (!check)
+        return -ENOMEM;
+    const struct log findings = {log_to_finding, check, log ? log->threshold : LOG_LEVEL_WARNING};
+    check->report = report;
+    check->volume.device = device;
+    check->volume.clock = device->clock;
+    check->volume.log = &findings;
+    check->volume.read_only = !report->repair;
+    snprintf(check->volume.name, sizeof(check->volume.name), "%s", device->name);
+    int rc = pool_init(&check->volume.pool, CHECK_CACHE_BYTES);
+    if (rc < 0) {
+        free(check);
+        return rc;
+    }
+    rc = check_open(check);
+    if (rc == 0)
+        rc = check_volume(check);
+    check_close(check);
+    /* Damage that ended the examination has been reported as a finding. */
+    return report->wrong > 0 && (rc == -EUCLEAN || rc == -ENOTSUP) ? 0 : rc;
+}
