@@ -150,6 +150,9 @@ int ext_probe(struct device *device, struct probe_result *result);
 int ext_mount(struct volume *volume, const struct options *options);
 int ext_unmount(struct volume *volume);
 int ext_statfs(struct volume *volume, struct volume_usage *usage);
+/* A feature comes into use while mounted (the first large file, the first attribute): other systems
+ * must be told. `known` and `stored` are the in-core and the super block's word of features. */
+void ext_feature_announce(struct ext *ext, uint32_t *known, le32 *stored, uint32_t feature);
 /* Counts and dirty descriptors into their buffers. */
 int ext_super_store(struct ext *ext);
 int ext_sync(struct volume *volume);

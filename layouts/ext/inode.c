@@ -227,15 +227,6 @@ int ext_inode_load(struct inode *inode) {
 
 /* --- store ----------------------------------------------------------------------------------- */
 
-/* The first file past 2 GiB: the feature tells older systems to keep away. */
-static void large_file_announce(struct ext *ext) {
-    if (ext->geometry.ro_compat & EXT_RO_COMPAT_LARGE_FILE)
-        return;
-    ext->geometry.ro_compat |= EXT_RO_COMPAT_LARGE_FILE;
-    le32_store(&ext->super.s_feature_ro_compat, ext->geometry.ro_compat);
-    ext->super_dirty = true;
-}
-
 static void sectors_encode(const struct ext *ext, const struct inode *inode,
                            struct ext_disk_inode *record) {
     uint64_t blocks = inode->sectors;
@@ -275,7 +266,8 @@ static void record_encode(struct inode *inode, struct ext_disk_inode *record) {
     if (S_ISREG(inode->mode)) {
         le32_store(&record->i_size_high, (uint32_t)(inode->size >> 32));
         if (inode->size > SIZE_MAX_SMALL)
-            large_file_announce(ext);
+            ext_feature_announce(ext, &ext->geometry.ro_compat, &ext->super.s_feature_ro_compat,
+                                 EXT_RO_COMPAT_LARGE_FILE);
     }
     sectors_encode(ext, inode, record);
     slots_store(inode, record);

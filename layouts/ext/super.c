@@ -234,6 +234,14 @@ static int super_to_buffer(struct ext *ext) {
     return 0;
 }
 
+void ext_feature_announce(struct ext *ext, uint32_t *known, le32 *stored, uint32_t feature) {
+    if (*known & feature)
+        return;
+    *known |= feature;
+    le32_store(stored, *known);
+    ext->super_dirty = true;
+}
+
 int ext_super_store(struct ext *ext) {
     struct ext_disk_super *super = &ext->super;
     for (uint32_t group = 0; group < ext->geometry.groups; group++) {

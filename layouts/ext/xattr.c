@@ -464,6 +464,7 @@ static int xattr_state_change(struct inode *inode, struct xattr_state *state,
 }
 
 static int xattr_change(struct inode *inode, const struct xattr *item, int flags) {
+    struct ext *ext = ext_of(inode->volume);
     struct xattr_state state;
 
     int rc = xattr_state_load(inode, &state);
@@ -476,6 +477,9 @@ static int xattr_change(struct inode *inode, const struct xattr *item, int flags
         else
             rc = xattr_state_change(inode, &state, item);
     }
+    if (rc == 0)
+        ext_feature_announce(ext, &ext->geometry.compat, &ext->super.s_feature_compat,
+                             EXT_COMPAT_EXT_ATTR);
     xattr_state_release(&state);
     return rc;
 }

@@ -271,13 +271,24 @@ static int rename_node(struct model *model, uint32_t from_dir, const char *from,
     return 0;
 }
 
+/* Who changes contents takes away the right to run as their owner. */
+static void drop_set_id(struct model_node *node) {
+    node->mode &= ~(uint32_t)S_ISUID;
+    if (node->mode & S_IXGRP)
+        node->mode &= ~(uint32_t)S_ISGID;
+}
+
 static void write_bytes(struct model_node *node, const struct operation *op) {
+    if (op->length)
+        drop_set_id(node);
     model_bytes(op->fill, node->data + op->offset, op->length);
     if (op->length && op->offset + op->length > node->size)
         node->size = op->offset + op->length;
 }
 
 static void truncate_node(struct model_node *node, uint32_t size) {
+    if (size != node->size)
+        drop_set_id(node);
     if (size < node->size)
         memset(node->data + size, 0, node->size - size);
     node->size = size;
@@ -288,8 +299,10 @@ static void punch(struct model_node *node, const struct operation *op) {
 
     if (end > node->size)
         end = node->size;
-    if (op->offset < end)
-        memset(node->data + op->offset, 0, end - op->offset);
+    if (op->offset >= end)
+        return;
+    drop_set_id(node);
+    memset(node->data + op->offset, 0, end - op->offset);
 }
 
 static int change_file(struct model *model, const struct operation *op) {
