@@ -40,7 +40,7 @@ struct extent {
     RB_ENTRY(extent) node;
     struct extent *next_free;
     uint64_t start, end;
-    int64_t ready_ns; /* when its last byte has arrived */
+    int64_t ready_ns; /* when its first bytes have arrived; the arm never overtakes the host */
 };
 RB_HEAD(extents, extent);
 
@@ -232,7 +232,7 @@ static void cache_add(struct hdd *hdd, uint64_t start, uint64_t end, int64_t rea
         hdd->cached -= extent->end - extent->start;
         start = lower_of(start, extent->start);
         end = extent->end > end ? extent->end : end;
-        ready_ns = later(ready_ns, extent->ready_ns);
+        ready_ns = ready_ns < extent->ready_ns ? ready_ns : extent->ready_ns;
         extent_remove(hdd, extent);
     }
     extent = hdd->extent_free;
@@ -294,7 +294,7 @@ static void hdd_finish(struct hdd *hdd, struct hdd_command *command, int64_t com
 /* Served by the electronics alone. The time counts as the disk's only while the mechanism rests. */
 static void hdd_finish_electronic(struct hdd *hdd, struct hdd_command *command, int64_t start) {
     int64_t transfer = interface_ns(hdd, command->sectors);
-    if (hdd->arm.ns <= start) {
+    if (hdd->arm.ns <= start && !hdd->cached) {
         hdd->stats->overhead_ns += hdd->overhead_ns;
         hdd->stats->transfer_ns += transfer;
     }
@@ -409,9 +409,10 @@ void hdd_start(struct hdd *hdd, int64_t now) {
     memmove(&hdd->waiting[index], &hdd->waiting[index + 1],
             (hdd->waiting_count - index - 1) * sizeof(struct hdd_command *));
     hdd->waiting_count--;
-    /* A command that waited in the disk was understood meanwhile. */
+    /* A command that waited in the disk was understood meanwhile; what the mechanism was busy with
+     * hides the rest. */
     int64_t start = later(now, command->arrival_ns + hdd->overhead_ns);
-    hdd->stats->overhead_ns += start - now;
+    hdd->stats->overhead_ns += later(0, start - later(now, hdd->arm.ns));
     int64_t done = stream_reaches(hdd, command) ? hdd_serve_from_stream(hdd, command, start)
                                                 : hdd_serve_from_platter(hdd, command, start);
     /* The interface runs along with the platter, a sector behind, unless it is the slower one. */
