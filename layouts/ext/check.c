@@ -40,10 +40,13 @@ static void note(struct check *check, const char *text) {
         check->report->finding(check->report->context, CHECK_NOTE, text);
 }
 
+/* Mending stops at the first finding that stays: what follows from damage is damage, too. */
 bool check_repair(struct check *check) {
-    if (check->report->repair)
-        check->report->repaired++;
-    return check->report->repair;
+    struct check_report *report = check->report;
+    if (!report->repair || report->wrong - report->repaired > 1)
+        return false;
+    report->repaired++;
+    return true;
 }
 
 /* What validation would have logged at mount is a finding here. */
