@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,10 +166,27 @@ static void abandon(struct fuse_server *server) {
         pthread_cancel(server->threads[i]);
 }
 
+/* The kernel reads 128 KiB ahead unless told otherwise, and only root may tell: that is a nicety,
+ * so failure means nothing. Asks the mount for its device number, so it must be served already. */
+static void raise_read_ahead(const struct fuse_server *server) {
+    char path[64];
+    struct stat stat_data;
+    if (stat(server->mount_point, &stat_data) != 0)
+        return;
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", major(stat_data.st_dev),
+             minor(stat_data.st_dev));
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return;
+    fprintf(file, "%u", FUSE_TRANSFER_MAX / 1024);
+    fclose(file);
+}
+
 static void *await_signal(void *context) {
     struct fuse_server *server = context;
     sigset_t set = ending_signals();
     int signal;
+    raise_read_ahead(server);
     sigwait(&set, &signal);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     if (fuse_unmount(server->mount_point, false) != 0)

@@ -167,20 +167,6 @@ static void op_symlink(fuse_req_t request, const char *target, fuse_ino_t parent
         reply_entry(request, inode);
 }
 
-/* Creates and opens in one request, which unlike MKNOD and a later check of permissions lets the
- * creator write to a file of mode 0444. The open itself needs nothing of us. */
-static void op_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,
-                      struct fuse_file_info *file) {
-    struct inode *inode = create(request, parent, name, S_IFREG | mode, 0, NULL);
-    if (!inode)
-        return;
-    struct fuse_entry_param entry;
-    fuse_server_entry(inode, &entry);
-    file->keep_cache = 1;
-    if (fuse_reply_create(request, &entry, file) != 0)
-        volume_put(inode, 1);
-}
-
 static void remove_name(fuse_req_t request, fuse_ino_t parent, const char *name,
                         int (*remove)(struct inode *, const char *, uint32_t)) {
     struct inode *dir = fuse_server_inode(request, parent);
@@ -258,7 +244,7 @@ static void op_getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_inf
     volume_put(inode, 1);
 }
 
-static unsigned setattr_mask(int wanted, const struct fuse_ctx *caller) {
+static unsigned setattr_mask(const struct inode *inode, int wanted, const struct fuse_ctx *caller) {
     static const struct {
         int fuse;
         unsigned ours;
@@ -281,7 +267,7 @@ static unsigned setattr_mask(int wanted, const struct fuse_ctx *caller) {
      * and by truncation unless the caller may keep them. */
     bool new_owner = wanted & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID);
     bool truncated = (wanted & FUSE_SET_ATTR_SIZE) && caller->uid != 0;
-    if (!(wanted & FUSE_SET_ATTR_MODE) && (new_owner || truncated))
+    if (!S_ISDIR(inode->mode) && !(wanted & FUSE_SET_ATTR_MODE) && (new_owner || truncated))
         mask |= SETATTR_KILL_SUID_SGID;
     return mask;
 }
@@ -300,7 +286,8 @@ static void op_setattr(fuse_req_t request, fuse_ino_t node, struct stat *stat, i
         .mtime = timestamp_of(stat->st_mtim),
         .ctime = timestamp_of(stat->st_ctim),
     };
-    int error = volume_setattr(inode, setattr_mask(wanted, fuse_req_ctx(request)), &attributes);
+    int error =
+        volume_setattr(inode, setattr_mask(inode, wanted, fuse_req_ctx(request)), &attributes);
     if (error)
         fuse_server_reply_error(request, error);
     else
@@ -360,6 +347,25 @@ static void op_ioctl(fuse_req_t request, fuse_ino_t node, unsigned int command, 
 /* --- the session -------------------------------------------------------------------------------
  */
 
+/* Nothing is kept of an open file or directory, so there is nothing to do here, nor at a release:
+ * ENOSYS tells the kernel to do both by itself from now on, if it is one that can. */
+static void op_open(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file) {
+    file->keep_cache = 1;
+    if (fuse_server_of(request)->capable & FUSE_CAP_NO_OPEN_SUPPORT)
+        fuse_server_reply_error(request, -ENOSYS);
+    else
+        fuse_reply_open(request, file);
+}
+
+static void op_opendir(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file) {
+    file->keep_cache = 1;
+    file->cache_readdir = 1;
+    if (fuse_server_of(request)->capable & FUSE_CAP_NO_OPENDIR_SUPPORT)
+        fuse_server_reply_error(request, -ENOSYS);
+    else
+        fuse_reply_open(request, file);
+}
+
 static void op_init(void *userdata, struct fuse_conn_info *connection) {
     struct fuse_server *server = userdata;
     unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
@@ -368,6 +374,7 @@ static void op_init(void *userdata, struct fuse_conn_info *connection) {
                       FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_IOCTL_DIR;
     if (server->delayed_writes)
         wanted |= FUSE_CAP_WRITEBACK_CACHE;
+    server->capable = connection->capable;
     connection->want = wanted & connection->capable;
     connection->max_write = FUSE_TRANSFER_MAX;
     connection->max_read = FUSE_TRANSFER_MAX;
@@ -376,9 +383,10 @@ static void op_init(void *userdata, struct fuse_conn_info *connection) {
 }
 
 /* What is missing is missing on purpose: libfuse answers ENOSYS, once, and the kernel then does
- * without. open, opendir: nothing to prepare, and no release follows. flush: a close promises
- * nothing. access: the mount has default_permissions. locks: local ones are right, for no other
- * machine sees the image. copy_file_range: the kernel copies through its own cache. */
+ * without. create: MKNOD does it in as many requests, and the open that follows costs none, nor a
+ * release. flush: a close promises nothing. access: the mount has default_permissions. locks: local
+ * ones are right, for no other machine sees the image. copy_file_range: the kernel copies through
+ * its own cache. */
 const struct fuse_lowlevel_ops fuse_server_operations = {
     .init = op_init,
     .lookup = op_lookup,
@@ -387,7 +395,6 @@ const struct fuse_lowlevel_ops fuse_server_operations = {
     .mknod = op_mknod,
     .mkdir = op_mkdir,
     .symlink = op_symlink,
-    .create = op_create,
     .unlink = op_unlink,
     .rmdir = op_rmdir,
     .rename = op_rename,
@@ -397,6 +404,8 @@ const struct fuse_lowlevel_ops fuse_server_operations = {
     .setattr = op_setattr,
     .statfs = op_statfs,
     .ioctl = op_ioctl,
+    .open = op_open,
+    .opendir = op_opendir,
     .read = fuse_server_read,
     .write = fuse_server_write,
     .fsync = fuse_server_fsync,

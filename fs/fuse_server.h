@@ -47,7 +47,8 @@ struct fuse_server {
     unsigned thread_count;
     bool delayed_writes;   /* the kernel's page cache holds writes back */
     bool initialised;      /* INIT has been answered */
-    uint32_t kernel_flags; /* what the kernel offered in INIT */
+    uint32_t kernel_flags; /* what the kernel offered in INIT... */
+    unsigned capable;      /* ...and the part that libfuse has names for */
     _Atomic uint64_t requests[FUSE_OPCODES];
     /* A pool as large as the number of handlers that ever needed one at a time. */
     pthread_mutex_t buffers_lock;
