@@ -164,12 +164,12 @@ static int open_source(const struct bench_arguments *arguments, const struct sce
                        const struct log *log, struct source **source) {
     char found[SOURCE_PATH_MAX];
     const char *path = arguments->source;
-    uint32_t files = (uint32_t)wanted(scenario, "files");
     bool fit = arguments->fit;
 
     *source = NULL;
     if (!scenario->workload->needs_source)
         return 0;
+    uint32_t files = (uint32_t)wanted(scenario, "files");
     if (!path && scenario->driver == SCENARIO_MODEL && source_find_installed(found) == 0) {
         path = found;
         fit = true;
