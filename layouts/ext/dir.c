@@ -56,11 +56,21 @@ static void dirent_write(struct ext_disk_dirent *entry, uint32_t size,
     memcpy(entry->name, name->name, name->length);
 }
 
+static inline uint64_t name_tail(const char *name, uint32_t length) {
+    uint64_t tail;
+
+    memcpy(&tail, name + length - sizeof(tail), sizeof(tail));
+    return tail;
+}
+
 static inline bool dirent_matches(const struct ext_disk_dirent *entry, const char *name,
                                   uint32_t length) {
-    /* The last byte first: names of one directory tend to begin alike ("img0001"). */
-    return entry->name_len == length && entry->name[length - 1] == name[length - 1] &&
-           le32_load(entry->inode) != 0 && memcmp(entry->name, name, length) == 0;
+    if (entry->name_len != length || le32_load(entry->inode) == 0)
+        return false;
+    /* The end first: names of one directory tend to begin alike ("img0001.jpg"). */
+    if (length >= sizeof(uint64_t) && name_tail(entry->name, length) != name_tail(name, length))
+        return false;
+    return memcmp(entry->name, name, length) == 0;
 }
 
 bool ext_dir_emit(const struct ext_disk_dirent *entry, uint64_t cookie, dir_visit visit,
