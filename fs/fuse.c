@@ -344,7 +344,7 @@ int fuse_mount_serve(const struct fuse_mount_config *config) {
         .volume = config->volume,
         .log = config->volume->log,
         .mount_point = config->mount_point,
-        .delayed_writes = !config->write_through,
+        .delayed_writes = config->delayed_writes,
         .buffers_lock = PTHREAD_MUTEX_INITIALIZER,
     };
     fuse_block_signals();

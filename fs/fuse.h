@@ -19,8 +19,10 @@ struct fuse_mount_config {
     const char *source;       /* what /proc/mounts shows, the image's path */
     void (*mounted)(void *context); /* called once the mount answers; may be NULL */
     void *context;
-    bool write_through; /* write() returns after the volume has the bytes, not the kernel's cache */
-    unsigned threads;   /* 0: as many as suit the machine */
+    /* The kernel holds written data back before the volume sees it: faster for small writes, but a
+     * full disk is noticed only at close or fsync. See docs/fuse.md. */
+    bool delayed_writes;
+    unsigned threads; /* 0: as many as suit the machine */
 };
 
 /* Mounts, serves until unmounted or a signal (SIGINT, SIGTERM, SIGHUP) arrives, and unmounts. The

@@ -108,6 +108,12 @@ void fuse_server_fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t 
 
 void fuse_server_lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence,
                        struct fuse_file_info *file) {
+    /* Only the kernel knows where data is that it holds back. Without us it takes the whole file
+     * for data, which is never wrong. */
+    if (fuse_server_of(request)->delayed_writes) {
+        fuse_server_reply_error(request, -ENOSYS);
+        return;
+    }
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return;

@@ -45,7 +45,7 @@ struct fuse_server {
     const char *mount_point;
     pthread_t *threads; /* that serve; set up before the signal thread starts */
     unsigned thread_count;
-    bool delayed_writes;   /* the kernel's page cache holds writes back */
+    bool delayed_writes;   /* as in struct fuse_mount_config */
     bool initialised;      /* INIT has been answered */
     uint32_t kernel_flags; /* what the kernel offered in INIT... */
     unsigned capable;      /* ...and the part that libfuse has names for */

@@ -33,7 +33,7 @@ struct mount_options {
     char *fuse;   /* for the kernel, by way of libfuse */
     char *volume; /* the core's and the layout's: volume_open knows whether they exist */
     bool read_only;
-    bool write_through;
+    bool delayed_writes;
 };
 
 /* Options that every filesystem has. What is not here is the volume's. */
@@ -60,7 +60,8 @@ static const struct generic_option {
     {"nodiratime", "nodiratime", NULL},
     {"allow_other", "allow_other", NULL},
     {"default_permissions", NULL, NULL}, /* always on */
-    {"write_through", NULL, NULL},
+    {"writeback", NULL, NULL},
+    {"nowriteback", NULL, NULL},
 };
 
 static bool append_option(char **list, const char *option) {
@@ -81,8 +82,8 @@ static bool sort_option(struct mount_options *options, const char *option) {
             continue;
         if (strcmp(option, "ro") == 0 || strcmp(option, "rw") == 0)
             options->read_only = option[1] == 'o';
-        if (strcmp(option, "write_through") == 0)
-            options->write_through = true;
+        if (strcmp(option, "writeback") == 0 || strcmp(option, "nowriteback") == 0)
+            options->delayed_writes = option[0] == 'w';
         return (!generic->fuse || append_option(&options->fuse, generic->fuse)) &&
                (!generic->volume || append_option(&options->volume, generic->volume));
     }
@@ -218,7 +219,7 @@ static int serve(struct mount *mount) {
             .source = mount->image,
             .mounted = detach,
             .context = mount,
-            .write_through = mount->options.write_through,
+            .delayed_writes = mount->options.delayed_writes,
         };
         error = fuse_mount_serve(&config);
     }
