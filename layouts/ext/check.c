@@ -289,13 +289,17 @@ static int check_volume(struct check *check) {
         rc = check_space(check);
     if (rc < 0 || !check->report->repair)
         return rc;
+    struct ext *ext = &check->ext;
     if (check->report->wrong == check->report->repaired) {
         state = (uint16_t)((state | EXT_STATE_VALID) & ~EXT_STATE_ERROR);
-        check->ext.super_dirty |= state != le16_load(check->ext.super.s_state);
-        le16_store(&check->ext.super.s_state, state);
+        ext->super_dirty |= state != le16_load(ext->super.s_state);
+        le16_store(&ext->super.s_state, state);
+    } else { /* the totals come last, so they were not mended: keep them as they are */
+        ext->free_blocks = le32_load(ext->super.s_free_blocks_count);
+        ext->free_inodes = le32_load(ext->super.s_free_inodes_count);
     }
-    rc = ext_super_store(&check->ext);
-    return rc < 0 ? rc : buffer_sync(check->ext.buffers);
+    rc = ext_super_store(ext);
+    return rc < 0 ? rc : buffer_sync(ext->buffers);
 }
 
 static void check_close(struct check *check) {

@@ -23,6 +23,8 @@
 #include <sys/stat.h>
 #include <uuid/uuid.h>
 
+#include "layouts/ext/bitmap.h"
+
 #define LOST_FOUND_INO       11u
 #define LOST_FOUND_BYTES     (16u << 10)
 #define LAST_GROUP_MIN_DATA  50u /* a last group with fewer data blocks is dropped */
@@ -196,6 +198,15 @@ static int identity_parse(struct format *format, const struct options *options) 
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
+static int plan_too_small(const struct format *format, uint64_t needed) {
+    log_error(format->log,
+              "%s: mkfs: the device is too small: %" PRIu64 " blocks of %" PRIu32
+              " bytes, and metadata and lost+found need %" PRIu64,
+              format->device->name, format->geometry.blocks_count, format->geometry.block_size,
+              needed);
+    return -ENOSPC;
+}
+
 /* With room for the device, in blocks; a page is the least unit, as for mke2fs. */
 static int plan_blocks(struct format *format, const struct options *options) {
     struct ext_geometry *geometry = &format->geometry;
@@ -212,6 +223,8 @@ static int plan_blocks(struct format *format, const struct options *options) {
     }
     uint64_t bytes = format->device->size & ~(uint64_t)(PAGE_SIZE_BYTES - 1);
     geometry->blocks_count = bytes >> geometry->block_bits;
+    if (geometry->blocks_count < LAST_GROUP_MIN_DATA)
+        return plan_too_small(format, LAST_GROUP_MIN_DATA);
     if (geometry->blocks_count == UINT64_C(1) << 32)
         geometry->blocks_count--; /* the last block of 16 TiB is out of 32 bits' reach */
     if (geometry->blocks_count > UINT32_MAX)
@@ -282,15 +295,6 @@ static int plan_inodes(struct format *format) {
     return 0;
 }
 
-static int plan_too_small(const struct format *format, uint64_t needed) {
-    log_error(format->log,
-              "%s: mkfs: the device is too small: %" PRIu64 " blocks of %" PRIu32
-              " bytes, and metadata and lost+found need %" PRIu64,
-              format->device->name, format->geometry.blocks_count, format->geometry.block_size,
-              needed);
-    return -ENOSPC;
-}
-
 /* Groups, descriptors and inodes for blocks_count, which shrinks when the last group is too short
  * to hold its own metadata and some data. */
 static int plan_groups(struct format *format) {
@@ -298,8 +302,6 @@ static int plan_groups(struct format *format) {
     const uint64_t all_blocks = geometry->blocks_count;
     for (;;) {
         uint64_t blocks = geometry->blocks_count - geometry->first_data_block;
-        if (geometry->blocks_count <= geometry->first_data_block)
-            return plan_too_small(format, LAST_GROUP_MIN_DATA);
         geometry->groups = (uint32_t)divide_up(blocks, geometry->blocks_per_group);
         geometry->descriptor_blocks =
             (uint32_t)divide_up(geometry->groups, geometry->block_size / geometry->descriptor_size);
@@ -384,15 +386,6 @@ static int wipe_signatures(struct format *format) {
     return error ? error : device_zero(format->device, size - area, area);
 }
 
-static void bits_set(uint8_t *bitmap, uint32_t from, uint32_t to) {
-    for (; from < to && from % 8 != 0; from++)
-        bitmap[from / 8] |= (uint8_t)(1u << from % 8);
-    if (from < to)
-        memset(bitmap + from / 8, 0xFF, (to - from) / 8);
-    for (from = from < to ? to & ~7u : to; from < to; from++)
-        bitmap[from / 8] |= (uint8_t)(1u << from % 8);
-}
-
 /* How many of the reserved inodes (and lost+found) are in the group. */
 static uint32_t group_used_inodes(const struct ext_geometry *geometry, uint32_t group) {
     uint64_t before = (uint64_t)group * geometry->inodes_per_group;
@@ -429,12 +422,14 @@ static int group_write(struct format *format, uint32_t group) {
     const struct ext_disk_group *descriptor = &format->descriptors[group];
     uint32_t bitmap_bits = geometry->block_size * 8;
     uint32_t blocks = ext_group_block_count(geometry, group);
+    uint32_t used = blocks - le16_load(descriptor->bg_free_blocks_count);
+    uint32_t inodes = geometry->inodes_per_group;
     uint8_t *inode_bitmap = format->block + geometry->block_size;
     memset(format->block, 0, 2 * (size_t)geometry->block_size);
-    bits_set(format->block, 0, blocks - le16_load(descriptor->bg_free_blocks_count));
-    bits_set(format->block, blocks, bitmap_bits); /* past the group: never free */
-    bits_set(inode_bitmap, 0, group_used_inodes(geometry, group));
-    bits_set(inode_bitmap, geometry->inodes_per_group, bitmap_bits);
+    bitmap_set(format->block, 0, used);
+    bitmap_set(format->block, blocks, bitmap_bits - blocks); /* past the group: never free */
+    bitmap_set(inode_bitmap, 0, group_used_inodes(geometry, group));
+    bitmap_set(inode_bitmap, inodes, bitmap_bits - inodes);
     int error = write_blocks(format, le32_load(descriptor->bg_block_bitmap), format->block, 2,
                              PURPOSE_BITMAP);
     if (!error)
