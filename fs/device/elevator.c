@@ -52,17 +52,17 @@ struct part {
     uint32_t count;
 };
 
-struct request {
+struct elevator_request {
     struct hdd_command command; /* first, so that the disk's command is the request */
-    RB_ENTRY(request) node;
-    TAILQ_ENTRY(request) fifo;
+    RB_ENTRY(elevator_request) node;
+    TAILQ_ENTRY(elevator_request) fifo;
     uint64_t sequence;
     int64_t deadline_ns;
     struct part *parts;
-    struct request *next_free;
+    struct elevator_request *next_free;
 };
-RB_HEAD(requests, request);
-TAILQ_HEAD(request_fifo, request);
+RB_HEAD(requests, elevator_request);
+TAILQ_HEAD(request_fifo, elevator_request);
 
 struct part_chunk {
     struct part_chunk *next;
@@ -92,27 +92,28 @@ struct elevator_device {
     bool plugged;
     int64_t plug_start_ns, plug_last_ns;
 
-    struct request *request_room, *request_free;
+    struct elevator_request *request_room, *request_free;
     struct part_chunk *part_chunks;
     struct part *part_free;
 };
 
-static int request_compare(const struct request *a, const struct request *b) {
+static int request_compare(const struct elevator_request *a, const struct elevator_request *b) {
     if (a->command.lba != b->command.lba)
         return a->command.lba < b->command.lba ? -1 : 1;
     return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
-RB_GENERATE_INTERNAL(requests, request, node, request_compare, __attribute__((unused)) static)
+RB_GENERATE_INTERNAL(requests, elevator_request, node, request_compare,
+                     __attribute__((unused)) static)
 
-static inline uint64_t request_end(const struct request *request) {
+static inline uint64_t request_end(const struct elevator_request *request) {
     return request->command.lba + request->command.sectors;
 }
 
 /* The first queued request at or after `lba`. */
-static struct request *queue_at(struct elevator_device *e, enum device_operation direction,
-                                uint64_t lba) {
-    struct request key = {.command = {.lba = lba}};
+static struct elevator_request *queue_at(struct elevator_device *e, enum device_operation direction,
+                                         uint64_t lba) {
+    struct elevator_request key = {.command = {.lba = lba}};
     return RB_NFIND(requests, &e->sorted[direction], &key);
 }
 
@@ -138,7 +139,7 @@ static int parts_reserve(struct elevator_device *e, uint32_t count) {
     return 0;
 }
 
-static void part_add(struct elevator_device *e, struct request *request,
+static void part_add(struct elevator_device *e, struct elevator_request *request,
                      struct device_batch *batch) {
     if (!batch)
         return;
@@ -154,7 +155,7 @@ static void part_add(struct elevator_device *e, struct request *request,
     request->parts = part;
 }
 
-static void parts_complete(struct elevator_device *e, struct request *request) {
+static void parts_complete(struct elevator_device *e, struct elevator_request *request) {
     while (request->parts) {
         struct part *part = request->parts;
         request->parts = part->next;
@@ -166,7 +167,7 @@ static void parts_complete(struct elevator_device *e, struct request *request) {
 
 /* --- the queue ------------------------------------------------------------------------------- */
 
-static void queue_insert(struct elevator_device *e, struct request *request) {
+static void queue_insert(struct elevator_device *e, struct elevator_request *request) {
     enum device_operation direction = request->command.operation;
     request->sequence = ++e->sequence;
     request->deadline_ns =
@@ -176,14 +177,14 @@ static void queue_insert(struct elevator_device *e, struct request *request) {
     e->queued++;
 }
 
-static void queue_remove(struct elevator_device *e, struct request *request) {
+static void queue_remove(struct elevator_device *e, struct elevator_request *request) {
     enum device_operation direction = request->command.operation;
     RB_REMOVE(requests, &e->sorted[direction], request);
     TAILQ_REMOVE(&e->fifo[direction], request, fifo);
     e->queued--;
 }
 
-static void request_release(struct elevator_device *e, struct request *request) {
+static void request_release(struct elevator_device *e, struct elevator_request *request) {
     e->count[request->command.operation]--;
     request->next_free = e->request_free;
     e->request_free = request;
@@ -191,7 +192,8 @@ static void request_release(struct elevator_device *e, struct request *request) 
 
 /* Unites a request with the one that begins where it ends, if they are not too large together. The
  * older's deadline and place in the FIFO list hold for both. */
-static void queue_join(struct elevator_device *e, struct request *request, struct request *next) {
+static void queue_join(struct elevator_device *e, struct elevator_request *request,
+                       struct elevator_request *next) {
     if (!request || !next || next->command.lba != request_end(request) ||
         request->command.sectors + next->command.sectors > e->merge_sectors)
         return;
@@ -211,11 +213,12 @@ static void queue_join(struct elevator_device *e, struct request *request, struc
 }
 
 /* Extends a queued request by a neighbouring range; NULL: there is none. */
-static struct request *queue_merge(struct elevator_device *e, enum device_operation direction,
-                                   uint64_t lba, uint32_t sectors) {
-    struct request *above = queue_at(e, direction, lba);
-    struct request *below = above ? RB_PREV(requests, &e->sorted[direction], above)
-                                  : RB_MAX(requests, &e->sorted[direction]);
+static struct elevator_request *queue_merge(struct elevator_device *e,
+                                            enum device_operation direction, uint64_t lba,
+                                            uint32_t sectors) {
+    struct elevator_request *above = queue_at(e, direction, lba);
+    struct elevator_request *below = above ? RB_PREV(requests, &e->sorted[direction], above)
+                                           : RB_MAX(requests, &e->sorted[direction]);
     if (below && request_end(below) == lba &&
         below->command.sectors + sectors <= e->merge_sectors) {
         below->command.sectors += sectors;
@@ -249,24 +252,24 @@ static enum device_operation choose_direction(struct elevator_device *e) {
     return DEVICE_WRITE;
 }
 
-static struct request *choose_clook(struct elevator_device *e) {
-    struct request *request = queue_at(e, e->direction, e->head_lba);
+static struct elevator_request *choose_clook(struct elevator_device *e) {
+    struct elevator_request *request = queue_at(e, e->direction, e->head_lba);
     if (request && e->batch_left) {
         e->batch_left--;
         return request;
     }
     e->direction = choose_direction(e);
     e->batch_left = DISPATCH_BATCH - 1;
-    struct request *oldest = TAILQ_FIRST(&e->fifo[e->direction]);
+    struct elevator_request *oldest = TAILQ_FIRST(&e->fifo[e->direction]);
     if (oldest->deadline_ns <= e->now)
         return oldest;
     request = queue_at(e, e->direction, e->head_lba);
     return request ? request : RB_MIN(requests, &e->sorted[e->direction]);
 }
 
-static struct request *choose_fifo(struct elevator_device *e) {
-    struct request *read = TAILQ_FIRST(&e->fifo[DEVICE_READ]);
-    struct request *write = TAILQ_FIRST(&e->fifo[DEVICE_WRITE]);
+static struct elevator_request *choose_fifo(struct elevator_device *e) {
+    struct elevator_request *read = TAILQ_FIRST(&e->fifo[DEVICE_READ]);
+    struct elevator_request *write = TAILQ_FIRST(&e->fifo[DEVICE_WRITE]);
     if (!read || !write)
         return read ? read : write;
     return read->sequence < write->sequence ? read : write;
@@ -275,7 +278,7 @@ static struct request *choose_fifo(struct elevator_device *e) {
 /* --- events ------------------------------------------------------------------------------------
  */
 
-static void account_dispatch(struct elevator_device *e, const struct request *request) {
+static void account_dispatch(struct elevator_device *e, const struct elevator_request *request) {
     uint64_t lba = request->command.lba;
     e->stats.requests[request->command.operation]++;
     if (lba != e->head_lba) {
@@ -294,7 +297,8 @@ static bool can_dispatch(const struct elevator_device *e) {
 static void dispatch(struct elevator_device *e) {
     e->plugged = false;
     while (can_dispatch(e)) {
-        struct request *request = e->policy == ELEVATOR_CLOOK ? choose_clook(e) : choose_fifo(e);
+        struct elevator_request *request =
+            e->policy == ELEVATOR_CLOOK ? choose_clook(e) : choose_fifo(e);
         queue_remove(e, request);
         account_dispatch(e, request);
         e->in_disk++;
@@ -305,7 +309,7 @@ static void dispatch(struct elevator_device *e) {
 
 static void complete(struct elevator_device *e) {
     e->now = hdd_next_completion(e->hdd);
-    struct request *request = (struct request *)hdd_complete(e->hdd);
+    struct elevator_request *request = (struct elevator_request *)hdd_complete(e->hdd);
     e->in_disk--;
     parts_complete(e, request);
     request_release(e, request);
@@ -370,7 +374,7 @@ static void plug(struct elevator_device *e) {
 static void enqueue_piece(struct elevator_device *e, enum device_operation operation, uint64_t lba,
                           uint32_t sectors, struct device_batch *batch) {
     plug(e);
-    struct request *request = queue_merge(e, operation, lba, sectors);
+    struct elevator_request *request = queue_merge(e, operation, lba, sectors);
     if (!request) {
         while (e->count[operation] >= e->queue_requests)
             step(e);

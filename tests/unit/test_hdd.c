@@ -250,6 +250,20 @@ START_TEST(read_ahead_answers_what_follows) {
 }
 END_TEST
 
+START_TEST(a_segment_forgets_what_lies_behind) {
+    struct bench bench;
+    bench_open(&bench, "ata-2001");
+    for (unsigned i = 0; i < 64; i++)
+        read_at(&bench, i * UINT64_C(65536), 65536);
+    uint64_t hits = stats_of(&bench).cache_hits;
+    read_at(&bench, 63 * UINT64_C(65536), 65536); /* the last one is still there */
+    ck_assert_uint_eq(stats_of(&bench).cache_hits, hits + 1);
+    read_at(&bench, 0, 65536);
+    ck_assert_uint_eq(stats_of(&bench).cache_hits, hits + 1);
+    bench_close(&bench);
+}
+END_TEST
+
 START_TEST(a_write_ends_what_was_read_ahead_there) {
     struct bench bench;
     bench_find(&bench, "ata-2001");
@@ -483,6 +497,25 @@ START_TEST(data_goes_to_the_device_below) {
 }
 END_TEST
 
+static int open_preset(void *context, const struct disk_preset *preset) {
+    struct clock clock;
+    struct device *ram = NULL, *disk = NULL;
+    clock_init_virtual(&clock, NULL);
+    ck_assert_int_eq(device_open_ram(preset->capacity, &clock, NULL, &ram), 0);
+    ck_assert_int_eq(device_open_hdd(preset, ram, &disk), 0);
+    ck_assert_uint_gt(strlen(preset->description), 0);
+    device_close(disk);
+    ++*(int *)context;
+    return 0;
+}
+
+START_TEST(every_preset_opens_with_its_capacity) {
+    int count = 0;
+    ck_assert_int_eq(disk_each_preset(open_preset, &count), 0);
+    ck_assert_int_ge(count, PRESETS);
+}
+END_TEST
+
 START_TEST(volumes_that_do_not_fit_are_refused) {
     struct bench bench;
     struct device *ram = NULL, *disk = NULL;
@@ -559,6 +592,7 @@ static void add_tests(Suite *suite) {
     suite_add_tcase(suite, sheet);
     TCase *buffer = tcase_create("buffer");
     tcase_add_test(buffer, read_ahead_answers_what_follows);
+    tcase_add_test(buffer, a_segment_forgets_what_lies_behind);
     tcase_add_test(buffer, a_write_ends_what_was_read_ahead_there);
     tcase_add_test(buffer, cached_writes_are_durable_after_a_flush_only);
     tcase_add_test(buffer, without_a_write_cache_every_write_reaches_the_platter);
@@ -574,6 +608,7 @@ static void add_tests(Suite *suite) {
     TCase *whole = tcase_create("whole");
     tcase_add_loop_test(whole, the_same_run_gives_the_same_figures, 0, PRESETS);
     tcase_add_test(whole, data_goes_to_the_device_below);
+    tcase_add_test(whole, every_preset_opens_with_its_capacity);
     tcase_add_test(whole, volumes_that_do_not_fit_are_refused);
     suite_add_tcase(suite, whole);
 }
