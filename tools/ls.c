@@ -67,6 +67,7 @@ static int ls_size_text(const struct attributes *attributes, char *text, size_t 
 
 static struct ls_widths ls_measure(const struct ls_row *rows, size_t count) {
     struct ls_widths widths = {0};
+    char size[32];
 
     for (size_t i = 0; i < count; i++) {
         const struct attributes *attributes = &rows[i].attributes;
@@ -74,7 +75,7 @@ static struct ls_widths ls_measure(const struct ls_row *rows, size_t count) {
         widen(&widths.nlink, digits(attributes->nlink));
         widen(&widths.uid, digits(attributes->uid));
         widen(&widths.gid, digits(attributes->gid));
-        widen(&widths.size, ls_size_text(attributes, NULL, 0));
+        widen(&widths.size, ls_size_text(attributes, size, sizeof(size)));
     }
     return widths;
 }

@@ -34,17 +34,16 @@ static void proc_path(const struct host_node *host, char path[PROC_PATH_SIZE]) {
 }
 
 static int host_node_open(int directory, const char *name, int flags, struct node **node) {
-    struct host_node *host = malloc(sizeof(*host));
+    int handle = openat(directory, name, O_PATH | O_CLOEXEC | flags);
 
-    if (!host)
+    if (handle < 0)
+        return -errno;
+    struct host_node *host = malloc(sizeof(*host));
+    if (!host) {
+        close(handle);
         return -ENOMEM;
-    host->data = -1;
-    host->handle = openat(directory, name, O_PATH | O_CLOEXEC | flags);
-    if (host->handle < 0) {
-        int error = -errno;
-        free(host);
-        return error;
     }
+    *host = (struct host_node){.handle = handle, .data = -1};
     *node = (struct node *)host;
     return 0;
 }
