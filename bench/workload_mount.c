@@ -119,7 +119,7 @@ static int stream_step(struct workload_run *run, const char *step, stream_work w
     error = work(run, &root, buffer, size, request);
     run->driver->operations->leave(run->driver, &root);
     if (!error)
-        step_end(run, 1, size);
+        step_end(run, 0, size);
     return error;
 }
 
