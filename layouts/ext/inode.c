@@ -369,6 +369,7 @@ int ext_inode_create(struct inode *dir, struct inode *inode) {
         /* The error to report is the first one, whatever becomes of the undoing. */
         (void)ext_truncate(inode, 0);
         (void)ext_inode_number_free(ext, inode->ino, S_ISDIR(inode->mode));
+        inode->ino = 0;
     }
     return rc;
 }
