@@ -576,9 +576,9 @@ int ext_dir_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *c
     const struct ext *ext = ext_of(dir->volume);
 
     /* A directory of one block is walked in the order it will have once it is indexed, so that
-     * cookies outlive its growth. */
-    if (ext_htree_indexed(dir) ||
-        (ext->geometry.compat & EXT_COMPAT_DIR_INDEX && ext_dir_blocks(dir) == 1)) {
+     * cookies outlive its growth; unless dir_order says otherwise. */
+    if (ext_htree_indexed(dir) || (ext->geometry.compat & EXT_COMPAT_DIR_INDEX &&
+                                   ext->dir_order == EXT_ORDER_HASH && ext_dir_blocks(dir) == 1)) {
         int rc = ext_htree_iterate(dir, cookie, visit, context);
         if (rc != EXT_HTREE_UNUSABLE)
             return rc;

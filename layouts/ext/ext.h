@@ -93,6 +93,7 @@ struct ext_window {
 };
 #define EXT_WINDOWS 8u
 
+enum ext_dir_order { EXT_ORDER_HASH, EXT_ORDER_STORED };
 enum ext_dir_placement { EXT_DIR_OLD, EXT_DIR_ORLOV, EXT_DIR_SEQUENTIAL };
 enum ext_block_placement { EXT_ALLOC_GOAL, EXT_ALLOC_FIRST_FIT };
 
@@ -109,6 +110,7 @@ struct ext {
     uint32_t hash_seed[4];
     enum ext_hash_version hash_version; /* for new directories, signedness resolved */
     bool hash_unsigned;
+    enum ext_dir_order dir_order; /* of directories that are not indexed yet */
     enum ext_dir_placement dir_placement;
     enum ext_block_placement block_placement;
     uint32_t prealloc_blocks; /* goal placement: how far ahead a growing file claims blocks */

@@ -33,6 +33,16 @@ static const struct option_choice alloc_choices[] = {
     {0},
 };
 
+static const struct option_choice dir_order_choices[] = {
+    {"hash", "in the order that it will have once it is indexed: a listing survives its growth",
+     EXT_ORDER_HASH},
+    {"stored",
+     "in the order on disk (Linux before 2.5.66); a listing may repeat names when the "
+     "directory outgrows its block meanwhile",
+     EXT_ORDER_STORED},
+    {0},
+};
+
 static const struct option_choice block_size_choices[] = {
     {"1024", "1 KiB: little waste with small files, files up to 16 GiB", 1024},
     {"2048", "2 KiB", 2048},
@@ -130,6 +140,12 @@ const struct option_spec ext_options[] = {
      .default_text = "goal",
      .choices = alloc_choices,
      .description = "where a file's new blocks go"},
+    {.name = "dir_order",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "hash",
+     .choices = dir_order_choices,
+     .description = "with dir_index: how a directory of one block, not indexed yet, is listed"},
     {.name = "prealloc",
      .kind = OPTION_NUMBER,
      .scope = OPTION_MOUNT,

@@ -310,6 +310,7 @@ static void set_hash(struct ext *ext) {
 }
 
 static void set_strategies(struct ext *ext, const struct options *options) {
+    ext->dir_order = (enum ext_dir_order)options_number(options, "dir_order");
     ext->dir_placement = (enum ext_dir_placement)options_number(options, "dir_placement");
     ext->block_placement = (enum ext_block_placement)options_number(options, "alloc");
     ext->prealloc_blocks = (uint32_t)options_number(options, "prealloc");
