@@ -444,6 +444,100 @@ START_TEST(large_directory) {
 }
 END_TEST
 
+/* --- names of one hash --- */
+
+#define CANDIDATES 1000000
+#define PAIRS_MAX  500
+
+/* A hash and the number whose name has it; sorts by hash. */
+static int compare_candidates(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Numbers whose longest names have the same hash, in pairs. Returns how many numbers. */
+static int find_collisions(int numbers[2 * PAIRS_MAX]) {
+    static const uint32_t no_seed[4];
+    static uint64_t candidates[CANDIDATES];
+    char name[NAME_LENGTH_MAX + 1];
+    int count = 0;
+
+    for (int i = 0; i < CANDIDATES; i++) {
+        uint32_t major, minor;
+        long_name(name, i, 255);
+        ext_hash_name(name, 255, EXT_HASH_LEGACY, no_seed, &major, &minor);
+        candidates[i] = (uint64_t)major << 32 | (uint32_t)i;
+    }
+    qsort(candidates, CANDIDATES, sizeof(candidates[0]), compare_candidates);
+    for (int i = 1; i < CANDIDATES && count < 2 * PAIRS_MAX; i++) {
+        if (candidates[i] >> 32 == candidates[i - 1] >> 32) {
+            numbers[count++] = (int)(uint32_t)candidates[i - 1];
+            numbers[count++] = (int)(uint32_t)candidates[i];
+        }
+    }
+    return count;
+}
+
+struct steps {
+    uint64_t cookie;
+    int seen; /* in all */
+    bool one; /* in this call */
+};
+
+static bool step_one(void *context, const struct dir_entry *entry) {
+    struct steps *steps = context;
+
+    if (steps->one)
+        return false;
+    steps->one = true;
+    steps->seen++;
+    ck_assert_uint_gt(entry->cookie, steps->cookie);
+    steps->cookie = entry->cookie;
+    return true;
+}
+
+/* Leaves of three names: a pair is often divided between two. */
+START_TEST(colliding_names) {
+    static int numbers[2 * PAIRS_MAX];
+    char name[NAME_LENGTH_MAX + 1];
+    struct image image;
+    struct steps steps = {0};
+    uint64_t ino;
+    int count = find_collisions(numbers);
+
+    ck_assert_int_gt(count, 100);
+    image_create(&image, 32 * MIB, "block_size=1024,inodes=3000,hash=legacy");
+    struct inode *dir = make_dir(image.root, "pairs");
+    for (int i = 0; i < count; i++) {
+        long_name(name, numbers[(int64_t)i * 7919 % count], 255);
+        int rc = make(dir, name, S_IFREG | 0644, &ino);
+        ck_assert(rc == 0 || rc == -EEXIST); /* a triple gives one name twice */
+    }
+    for (int i = 0; i < count; i++) {
+        long_name(name, numbers[i], 255);
+        ck_assert_int_eq(look(dir, name, &ino), 0);
+    }
+    int listed = 0;
+    ck_assert_int_eq(volume_readdir(dir, 0, count_one, &listed), 0);
+    do {
+        steps.one = false;
+        ck_assert_int_eq(volume_readdir(dir, steps.cookie, step_one, &steps), 0);
+    } while (steps.one);
+    ck_assert_int_eq(steps.seen, listed);
+    for (int i = 0; i < count; i += 2) {
+        long_name(name, numbers[i], 255);
+        ck_assert_int_eq(volume_unlink(dir, name, 255), 0);
+        long_name(name, numbers[i + 1], 255);
+        ck_assert_int_eq(look(dir, name, &ino), 0);
+    }
+    volume_put(dir, 1);
+    image_unmount(&image);
+    ck_assert(image_clean(&image));
+    image_destroy(&image);
+}
+END_TEST
+
 /* With two levels of 1 KiB blocks and the longest names an index fills up before the volume does:
  * -ENOSPC, and nothing has changed. */
 START_TEST(full_index) {
@@ -625,6 +719,7 @@ int main(void) {
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, random_changes, 0, RANDOM_OPTIONS);
     tcase_add_loop_test(tests, large_directory, 0, sizeof(large_cases) / sizeof(large_cases[0]));
+    tcase_add_test(tests, colliding_names);
     tcase_add_test(tests, full_index);
     tcase_add_test(tests, full_volume);
     tcase_add_loop_test(tests, damaged_index, 0, sizeof(index_damages) / sizeof(index_damages[0]));
