@@ -56,6 +56,17 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM HUP
 
+# clean_up DIR: removes it, and what a failed test has left mounted there.
+clean_up() {
+    local mount_point
+    while read -r _ mount_point _; do
+        case $mount_point in
+        "$1"/*) umount "$mount_point" || fusermount3 -uz "$mount_point" || umount -l "$mount_point" ;;
+        esac
+    done </proc/mounts 2>/dev/null
+    rm -rf "$1"
+}
+
 # run_test NUMBER KIND NAME BUILD: leaves NUMBER.log, and NUMBER.result with "passed failed skipped".
 run_test() {
     local number=$1 kind=$2 name=$3 build=$4 start=$EPOCHREALTIME code=0
@@ -70,7 +81,7 @@ run_test() {
         *) exec timeout -k 10 "$time_limit" bash "$source_root/tests/integration/$name.sh" ;;
         esac
     ) >"$log" 2>&1 </dev/null || code=$?
-    rm -rf "$work"
+    clean_up "$work"
     [ $code -ne 124 ] || echo "took longer than $time_limit s" >>"$log"
 
     local passed=0 failed=0 skipped=0 note=
