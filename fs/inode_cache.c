@@ -300,7 +300,8 @@ bool inode_cache_over_limit(struct volume *volume) {
     return __atomic_load_n(&cache->idle_count, __ATOMIC_RELAXED) > cache->limit + cache->limit / 8;
 }
 
-void inode_cache_trim(struct volume *volume, uint32_t keep) {
+/* Takes idle inodes away until `keep` are left; dirty ones only with `lossy`. */
+static void take_away(struct volume *volume, uint32_t keep, bool lossy) {
     struct inode_cache *cache = volume->inode_cache;
     struct inode_list victims = TAILQ_HEAD_INITIALIZER(victims);
     struct inode *inode, *next;
@@ -308,7 +309,7 @@ void inode_cache_trim(struct volume *volume, uint32_t keep) {
     pthread_mutex_lock(&cache->mutex);
     for (inode = TAILQ_FIRST(&cache->lru); inode && cache->idle_count > keep; inode = next) {
         next = TAILQ_NEXT(inode, lru);
-        if (inode->dirty || page_cache_has_dirty(inode))
+        if (!lossy && (inode->dirty || page_cache_has_dirty(inode)))
             continue;
         TAILQ_REMOVE(&cache->lru, inode, lru);
         cache->idle_count--;
@@ -320,6 +321,14 @@ void inode_cache_trim(struct volume *volume, uint32_t keep) {
         TAILQ_REMOVE(&victims, inode, lru);
         dispose(inode);
     }
+}
+
+void inode_cache_trim(struct volume *volume, uint32_t keep) {
+    take_away(volume, keep, false);
+}
+
+void inode_cache_purge(struct volume *volume) {
+    take_away(volume, 0, true);
 }
 
 uint32_t inode_cache_limit(const struct volume *volume) {

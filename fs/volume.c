@@ -256,7 +256,7 @@ static int volume_shut(struct volume *volume) {
     flusher_stop(volume);
     int first_error = volume_sync(volume);
     pthread_rwlock_wrlock(&volume->lock);
-    inode_cache_trim(volume, 0);
+    inode_cache_purge(volume);
     int error = volume->layout->unmount(volume);
     pthread_rwlock_unlock(&volume->lock);
     volume_release(volume);

@@ -36,6 +36,9 @@ int inode_cache_get(struct volume *volume, uint64_t ino, struct inode **inode);
 int inode_cache_store_dirty(struct volume *volume);
 /* Takes unreferenced clean inodes away until at most `keep` of them are left. Exclusive lock. */
 void inode_cache_trim(struct volume *volume, uint32_t keep);
+/* Takes all of them away, at unmount: what is still dirty could not be stored, which sync has
+ * reported. Exclusive lock. */
+void inode_cache_purge(struct volume *volume);
 /* How many unreferenced inodes are kept, and whether there are clearly more. */
 uint32_t inode_cache_limit(const struct volume *volume);
 bool inode_cache_over_limit(struct volume *volume);

@@ -364,7 +364,7 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
     ext->overhead_blocks = ext_geometry_overhead(&ext->geometry);
     ext->mount_state = le16_load(ext->super.s_state);
     memcpy(&ext->generation, ext->super.s_uuid, sizeof(ext->generation));
-    ext->generation += le16_load(ext->super.s_mnt_count) << 16;
+    ext->generation += (uint32_t)le16_load(ext->super.s_mnt_count) << 16;
     set_hash(ext);
     set_strategies(ext, options);
     set_limits(ext, &volume->limits);
