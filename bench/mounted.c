@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,33 @@ static int run_round(struct target *target, struct progress_row *progress,
     return error;
 }
 
+/* --- interruption ----------------------------------------------------------------------------- */
+
+/* An interrupt reaches the serving process too, which unmounts; the workload then fails, and all
+ * that is left to do here is not to start another. */
+static volatile sig_atomic_t interrupted;
+
+static void note_signal(int number) {
+    interrupted = 1;
+}
+
+struct handlers {
+    struct sigaction interrupt, terminate;
+};
+
+static void handlers_install(struct handlers *before) {
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+
+    interrupted = 0;
+    sigaction(SIGINT, &action, &before->interrupt);
+    sigaction(SIGTERM, &action, &before->terminate);
+}
+
+static void handlers_restore(const struct handlers *before) {
+    sigaction(SIGINT, &before->interrupt, NULL);
+    sigaction(SIGTERM, &before->terminate, NULL);
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static void keep_message(void *context, enum log_level level, const char *text) {
@@ -300,6 +328,7 @@ int run_mounted(const struct mounted_config *config, struct wall_result *results
                 unsigned *count) {
     struct target *targets = calloc(capacity, sizeof(*targets));
     char directory[PATH_BYTES], mount_point[PATH_BYTES + 16];
+    struct handlers handlers;
     struct progress progress;
     int error = targets ? make_directory(config->run, directory) : -ENOMEM;
 
@@ -313,14 +342,18 @@ int run_mounted(const struct mounted_config *config, struct wall_result *results
     *count = list_targets(config, targets, results, capacity);
     progress_start(&progress, config->run->scenario, config->run->progress);
     progress.count = 1;
+    handlers_install(&handlers);
     for (unsigned round = 0; round < config->run->scenario->repeat && !error; round++)
-        for (unsigned i = 0; i < *count; i++)
+        for (unsigned i = 0; i < *count && !interrupted; i++)
             if (results[i].status == ROW_DONE)
                 run_target(&targets[i], directory, &progress, &results[i]);
+    handlers_restore(&handlers);
     progress_stop(&progress);
+    if (interrupted)
+        error = -EINTR;
     for (unsigned i = 0; i < *count; i++) {
         sort_times(&results[i]);
-        if (results[i].status == ROW_FAILED)
+        if (results[i].status == ROW_FAILED && !error)
             error = -EIO;
     }
     rmdir(mount_point);
