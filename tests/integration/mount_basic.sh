@@ -11,6 +11,7 @@ mounted() {
 
 cleanup() {
     local directory
+    exec 7>&- 8>&-
     for directory in mnt other; do
         mounted "$directory" && layoutfs umount "$PWD/$directory" >/dev/null 2>&1 || true
     done
@@ -26,7 +27,7 @@ fresh_image() {
 
 # The process that has an image open.
 server_of() {
-    find /proc/[0-9]*/fd -maxdepth 1 -lname "$PWD/$1" 2>/dev/null | cut -d/ -f3 | sort -u
+    find /proc/[0-9]*/fd -maxdepth 1 -lname "$PWD/$1" 2>/dev/null | cut -d/ -f3 | sort -u || true # processes come and go
 }
 
 make_source() {
