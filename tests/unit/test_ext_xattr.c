@@ -177,6 +177,33 @@ START_TEST(sectors) {
 }
 END_TEST
 
+/* The block that Linux 6.1 makes of the same three attributes, hashes included. */
+START_TEST(as_linux) {
+    static const unsigned char first[] = "\x00\x00\x02\xEA\1\0\0\0\1\0\0\0\xDD\x98\x8C\x71"
+                                         "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+                                         "\1\1\xF8\3\0\0\0\0\5\0\0\0\x67\x34\x31\x32"
+                                         "a\0\0\0\6\1\0\0\0\0\0\0\0\0\0\0\xD2\x90\xC6\xDElonger\0\0"
+                                         "\3\4\xEC\3\0\0\0\0\x0B\0\0\0\x7C\x72\x6F\xD3"
+                                         "bcd";
+    static const char last[] = "xyzzy-plugh\0"
+                               "12345\0\0";
+    struct buffer *buffer;
+
+    image_create("block_size=1024,inode_size=128");
+    ck_assert_int_eq(volume_setxattr(image.file, "trusted.bcd", "xyzzy-plugh", 11, 0), 0);
+    ck_assert_int_eq(volume_setxattr(image.file, "user.longer", "", 0, 0), 0);
+    ck_assert_int_eq(volume_setxattr(image.file, "user.a", "12345", 5, 0), 0);
+    ck_assert_int_eq(buffer_get(ext_of(image.volume)->buffers, ext_inode_of(image.file)->file_acl,
+                                PURPOSE_XATTR, &buffer),
+                     0);
+    const char *block = buffer_data(buffer);
+    ck_assert_int_eq(memcmp(block, first, sizeof(first)), 0);
+    ck_assert_int_eq(memcmp(block + 1024 - sizeof(last), last, sizeof(last)), 0);
+    buffer_put(buffer);
+    image_finish();
+}
+END_TEST
+
 /* --- random changes against a model --- */
 
 #define NAMES     24
@@ -396,6 +423,7 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, errors, 0, LAYOUTS);
     tcase_add_loop_test(tests, sectors, 0, LAYOUTS);
+    tcase_add_test(tests, as_linux);
     tcase_add_loop_test(tests, random_changes, 0, LAYOUTS);
     tcase_add_loop_test(tests, shared_block, 0, 3);
     tcase_add_loop_test(tests, access_control_lists, 0, LAYOUTS);
