@@ -21,6 +21,7 @@ export LAYOUTFS_SOURCE=$source_root
 export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
+export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$source_root/tests/lsan.supp:print_suppressions=0}
 time_limit=${LAYOUTFS_TEST_SECONDS:-1200}
 
 usage() {
