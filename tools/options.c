@@ -95,7 +95,9 @@ static json_t *all_object(const struct options_command *command) {
     json_t *layouts = json_array();
 
     for (int i = 0; layout_registry[i]; i++) {
-        bool wanted = command->count == 0;
+        /* mkfs has no business with a layout that keeps nothing. */
+        bool wanted = command->count == 0 && (command->scope != OPTION_MKFS ||
+                                              !(layout_registry[i]->flags & LAYOUT_VOLATILE));
 
         for (int j = 0; j < command->count; j++) {
             const struct layout *layout = NULL;
@@ -154,7 +156,8 @@ static void print_text(const json_t *all) {
         json_array_foreach (json_object_get(layout, "options"), j, option)
             print_text_option(option);
     }
-    printf("\nEvery layout:\n  -o\n");
+    if (json_array_size(json_object_get(all, "options")))
+        printf("\nEvery layout:\n  -o\n");
     json_array_foreach (json_object_get(all, "options"), j, option)
         print_text_option(option);
 }
