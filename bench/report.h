@@ -19,6 +19,7 @@ struct report {
     const struct wall_result *wall;
     unsigned wall_count;     /* 0: nothing was mounted */
     const char *wall_note;   /* why nothing was mounted though asked for, or NULL */
+    bool memory_fitted;      /* the memory was made smaller with the source */
     unsigned scale_permille; /* 1000: full size */
     const char *command;     /* the command line */
     bool host_cpu;           /* the table shows this machine's CPU time too */

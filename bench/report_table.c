@@ -205,7 +205,7 @@ static void print_source(FILE *file, const struct report *report) {
     uint64_t published =
         (uint64_t)options_number(&report->scenario->parameters, "bytes") / SIZE_FAR_PERCENT;
 
-    fprintf(file, "source: %s: ", source->description);
+    fprintf(file, "source: %s\n        ", source->description);
     print_count(file, 1, source->files);
     fputs(" files in ", file);
     print_count(file, 1, source->directories);
@@ -227,7 +227,8 @@ static void print_heading(FILE *file, const struct report *report) {
                 (double)scenario->volume_size / (1 << 30),
                 (double)scenario->volume_start / (1 << 30), scenario->machine);
         if (scenario->memory)
-            fprintf(file, ", %.0f MB of cache", (double)scenario->memory / (1 << 20));
+            fprintf(file, ", %.0f MB of cache%s", (double)scenario->memory / (1 << 20),
+                    report->memory_fitted ? " (in proportion to the tree)" : "");
         fputs("; virtual time\n", file);
     }
     if (report->source)

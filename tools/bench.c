@@ -154,8 +154,19 @@ static int thin(struct source *source, uint32_t files, const char *why) {
     if (files >= whole)
         return 0;
     snprintf(source->description + length, sizeof(source->description) - length,
-             ", whole directories of it holding %u of its %u files, %s", files, whole, why);
+             ", %u of its %u files in whole directories, %s", files, whole, why);
     return source_thin(source, files);
+}
+
+/* A scaled one is a part of the full one, so that its directories stay as full as they were. */
+static int open_synthetic(const struct bench_arguments *arguments, const struct scenario *scenario,
+                          const struct log *log, struct source **source) {
+    uint64_t files = wanted(scenario, "files"), bytes = wanted(scenario, "bytes");
+    int error =
+        source_synthetic((uint32_t)(files * SCALE_FULL / arguments->scale),
+                         bytes / arguments->scale * SCALE_FULL, SYNTHETIC_SEED, log, source);
+
+    return error ? error : thin(*source, (uint32_t)files, "by --scale");
 }
 
 /* A source that the user named is used whole; one that was merely found is cut to the published
@@ -175,7 +186,7 @@ static int open_source(const struct bench_arguments *arguments, const struct sce
         fit = true;
     }
     if (!path || strcmp(path, "synthetic") == 0)
-        return source_synthetic(files, wanted(scenario, "bytes"), SYNTHETIC_SEED, log, source);
+        return open_synthetic(arguments, scenario, log, source);
     int error = source_open(path, log, source);
     if (!error && fit && (arguments->fit || (*source)->files > 2 * files))
         error = thin(*source, files, "as many as were published");
@@ -188,6 +199,18 @@ static int open_source(const struct bench_arguments *arguments, const struct sce
         *source = NULL;
     }
     return error;
+}
+
+/* The scenario's tree is larger than its memory; with a smaller tree the memory shrinks too, or a
+ * second traversal would find everything in it. */
+static bool fit_memory(struct scenario *scenario, const struct source *source) {
+    uint64_t published = source ? wanted(scenario, "bytes") : 0;
+
+    if (!source || scenario->driver != SCENARIO_MODEL || scenario->memory == 0 ||
+        source->bytes >= published / 10 * 9)
+        return false;
+    scenario->memory = (uint64_t)((unsigned __int128)scenario->memory * source->bytes / published);
+    return true;
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
@@ -253,7 +276,7 @@ static int run_all(const struct bench_arguments *arguments, const struct run_con
     return error ? error : second;
 }
 
-static int run_scenario(const struct bench_arguments *arguments, const struct scenario *scenario,
+static int run_scenario(const struct bench_arguments *arguments, struct scenario *scenario,
                         const char *command, const struct log *log) {
     struct results *results = calloc(1, sizeof(*results));
     char path[SOURCE_PATH_MAX];
@@ -274,6 +297,7 @@ static int run_scenario(const struct bench_arguments *arguments, const struct sc
                                 .rows = results->rows,
                                 .wall = results->wall,
                                 .scale_permille = arguments->scale,
+                                .memory_fitted = fit_memory(scenario, source),
                                 .command = command,
                                 .host_cpu = strcmp(scenario->workload->name, "create") == 0};
         error = run_all(arguments, &config, results, &report);
