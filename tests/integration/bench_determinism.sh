@@ -21,8 +21,9 @@ bench() {
 
 # --- determinism ------------------------------------------------------------------------------
 
-bench --json first.json --jobs 1 >first.txt
-bench --json second.json --jobs 3 >second.txt
+rows=old,orlov,sequential,ext2:dir_placement=old
+bench --layout $rows --json first.json --jobs 1 >first.txt
+bench --layout $rows --json second.json --jobs 3 >second.txt
 for run in first second; do
     without_header $run.json >$run.body
     grep -q '"scenario"' $run.body || fail "$run.body is not the body of the results"
@@ -42,7 +43,7 @@ cmp -s first.body changed.body && fail "a changed figure went unnoticed"
 for field in date host command version; do
     [ -n "$(ask first.json "r['header']['$field']")" ] || fail "the header's $field is empty"
 done
-[ "$(ask first.json "[row['status'] for row in r['rows']] == ['done'] * 3")" = True ] ||
+[ "$(ask first.json "[row['status'] for row in r['rows']] == ['done'] * 4")" = True ] ||
     fail "not all rows were done"
 steps="[step for row in r['rows'] for step in row['steps']]"
 [ "$(ask first.json "all(step['ns'] > 0 for step in $steps if step['timed'])")" = True ] ||
