@@ -30,13 +30,14 @@ $(BUILD)/build.ninja:
 	meson setup $(BUILD) -Dbuildtype=debugoptimized -Dtests=disabled
 
 # Everything: warnings are errors; unit and integration tests; the unit tests and the bad-input
-# tests again under the address and undefined-behaviour sanitizers; lint.
+# tests again under the address and undefined-behaviour sanitizers; lint. (In instrumented code the
+# compiler warns of what is not there, so that there warnings are only warnings.)
 check:
 	@scripts/install-packages.sh check
 	@[ -f $(CHECK_BUILD)/build.ninja ] || \
 	    meson setup $(CHECK_BUILD) -Dwerror=true -Dtests=enabled -Dman=enabled
 	@[ -f $(SANITIZED_BUILD)/build.ninja ] || \
-	    meson setup $(SANITIZED_BUILD) -Dwerror=true -Dtests=enabled -Dman=disabled \
+	    meson setup $(SANITIZED_BUILD) -Dtests=enabled -Dman=disabled \
 	        -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 	ninja -C $(CHECK_BUILD)
 	ninja -C $(SANITIZED_BUILD)
