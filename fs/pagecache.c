@@ -236,24 +236,22 @@ static int page_load_run(struct inode *inode, struct page **pages, unsigned coun
     return error;
 }
 
-/* Starts loading the pages of [index, end) that are not cached. */
-static int page_cache_load(struct inode *inode, uint64_t index, uint64_t end) {
+/* Starts loading the pages of [index, end) that are not cached. An error shows when the page is
+ * wanted. */
+static void page_cache_load_ahead(struct inode *inode, uint64_t index, uint64_t end) {
     struct page *pages[PAGE_RUN_MAX];
-    int error = 0;
+    unsigned count;
 
     (void)inflight_reap(&cache_of(inode)->reads);
-    while (index < end && !error) {
-        unsigned count;
-
+    for (; index < end; index += count) {
         if (page_tree_find(inode->pages, index)) {
-            index++;
+            count = 1;
             continue;
         }
         count = page_add_run(inode, index, end - index, pages);
-        error = count ? page_load_run(inode, pages, count) : -ENOMEM;
-        index += count;
+        if (count == 0 || page_load_run(inode, pages, count))
+            return;
     }
-    return error;
 }
 
 /* Waits until the page's contents have arrived; a page whose request failed is dropped. Sets *again
@@ -275,7 +273,16 @@ static int page_settle(struct page *page, bool *again) {
     return error;
 }
 
-/* The page at `index` with its contents; loads what is missing of [index, end). */
+/* Loads the missing page at `index`, and with it what is missing in a row before `end`. No more:
+ * memory for a second row could be had by evicting the first. */
+static int page_cache_load_first(struct inode *inode, uint64_t index, uint64_t end) {
+    struct page *pages[PAGE_RUN_MAX];
+    unsigned count = page_add_run(inode, index, end - index, pages);
+
+    return count ? page_load_run(inode, pages, count) : -ENOMEM;
+}
+
+/* The page at `index` with its contents; may load pages before `end` too. */
 static int page_cache_get(struct inode *inode, uint64_t index, uint64_t end, struct page **result) {
     bool again = true;
     int error = 0;
@@ -287,7 +294,7 @@ static int page_cache_get(struct inode *inode, uint64_t index, uint64_t end, str
         if (page)
             error = page_settle(page, &again);
         else
-            error = page_cache_load(inode, index, smaller(end, index + PAGE_RUN_MAX));
+            error = page_cache_load_first(inode, index, end);
     }
     return error;
 }
@@ -304,10 +311,16 @@ static uint64_t page_cache_ahead_start(const struct inode *inode, uint64_t first
     return end + half_window >= tree->ahead ? tree->ahead : UINT64_MAX;
 }
 
+/* The largest window, in pages: what was read ahead shall not be evicted before it is used. */
+static uint64_t page_cache_window_max(const struct volume *volume) {
+    return smaller(volume->machine.readahead_bytes, volume->pool.budget_bytes / 8) /
+           PAGE_SIZE_BYTES;
+}
+
 /* A reader that goes on where it stopped gets ever larger windows, as in Linux; the next window is
  * requested when the reader has come within half a window of what was requested before. */
 static void page_cache_read_ahead(struct inode *inode, uint64_t offset, uint64_t size) {
-    uint64_t limit = inode->volume->machine.readahead_bytes / PAGE_SIZE_BYTES;
+    uint64_t limit = page_cache_window_max(inode->volume);
     uint64_t first = offset / PAGE_SIZE_BYTES, end = PAGES_OF(offset + size);
     uint64_t window = inode->read_window / PAGE_SIZE_BYTES;
     bool sequential = offset == inode->read_next || offset == 0;
@@ -328,8 +341,7 @@ static void page_cache_read_ahead(struct inode *inode, uint64_t offset, uint64_t
     window = smaller(window, limit);
     inode->read_window = (uint32_t)(window * PAGE_SIZE_BYTES);
     inode->pages->ahead = smaller(start + window, PAGES_OF(inode->size));
-    /* An error shows when the page is wanted. */
-    (void)page_cache_load(inode, start, inode->pages->ahead);
+    page_cache_load_ahead(inode, start, inode->pages->ahead);
 }
 
 /* Whether the page's contents can be used without waiting. */

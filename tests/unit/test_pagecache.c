@@ -348,6 +348,28 @@ START_TEST(test_full_volume) {
 }
 END_TEST
 
+/* A read as large as the cache, of a file of which every eighth page is cached: loading one gap
+ * must not evict what has been loaded for the one before. */
+START_TEST(test_read_larger_than_the_cache) {
+    static char data[FILE_MAX];
+    struct fixture f;
+    struct inode *inode;
+
+    fixture_open(&f, "memory", VOLUME_SIZE, NULL, "cache=1M", cases[_i].virtual_time);
+    inode = make_file(&f, "file");
+    memset(data, 'x', sizeof(data));
+    ck_assert_int_eq(volume_write(inode, data, sizeof(data), 0), (int64_t)sizeof(data));
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    for (uint64_t at = 0; at < sizeof(data); at += 8 * 4096)
+        ck_assert_int_eq(volume_read(inode, data, 1, at + 1), 1);
+    memset(data, 0, sizeof(data));
+    ck_assert_int_eq(volume_read(inode, data, sizeof(data), 0), (int64_t)sizeof(data));
+    ck_assert(data[0] == 'x' && memcmp(data, data + 1, sizeof(data) - 1) == 0);
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 START_TEST(test_dirty_data_is_bounded) {
     static char data[1 << 16];
     struct fixture f;
@@ -470,6 +492,7 @@ int main(void) {
     tcase_add_test(tcase, test_read_write_edges);
     tcase_add_test(tcase, test_flags_and_set_id);
     tcase_add_test(tcase, test_full_volume);
+    tcase_add_loop_test(tcase, test_read_larger_than_the_cache, 0, 2);
     tcase_add_test(tcase, test_dirty_data_is_bounded);
     tcase_add_loop_test(tcase, test_threads, 1, 3);
     suite_add_tcase(suite, tcase);
