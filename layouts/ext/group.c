@@ -33,11 +33,15 @@ static bool run_meets_metadata(const struct ext *ext, uint32_t group, uint64_t b
                                uint64_t count) {
     const struct ext_geometry *geometry = &ext->geometry;
     const struct ext_group *g = &ext->groups[group];
-    return runs_overlap(block, count, g->inode_table, geometry->inode_table_blocks) ||
-           runs_overlap(block, count, g->block_bitmap, 1) ||
-           runs_overlap(block, count, g->inode_bitmap, 1) ||
-           runs_overlap(block, count, ext_group_first_block(geometry, group),
-                        ext_group_overhead(geometry, group));
+    uint64_t first = ext_group_first_block(geometry, group);
+    uint32_t overhead = 1 + geometry->descriptor_blocks + geometry->reserved_descriptor_blocks;
+    if (runs_overlap(block, count, g->inode_table, geometry->inode_table_blocks) ||
+        runs_overlap(block, count, g->block_bitmap, 1) ||
+        runs_overlap(block, count, g->inode_bitmap, 1))
+        return true;
+    /* Which groups have these blocks takes some working out; few runs come so near the start. */
+    return runs_overlap(block, count, first, overhead) &&
+           runs_overlap(block, count, first, ext_group_overhead(geometry, group));
 }
 
 bool ext_blocks_are_data(const struct ext *ext, uint64_t block, uint64_t count) {

@@ -194,14 +194,24 @@ static void thin_out(struct run *run) {
         }
 }
 
+static void run_init(struct run *run) {
+    const char *tmp = getenv("TMPDIR");
+    snprintf(run->image, sizeof run->image, "%.32s/ext_stress.%d.img", tmp ? tmp : "/tmp",
+             (int)getpid());
+    clock_init_virtual(&run->clock, NULL);
+    run->log = log_to_stderr("test", LOG_LEVEL_WARNING);
+}
+
+static void run_remove(struct run *run) {
+    unlink(run->image);
+    strcat(run->image, ".log");
+    unlink(run->image);
+}
+
 START_TEST(full_again_and_again) {
     const struct stress *stress = &cases[_i];
     struct run run = {.random = fixture_seed("full_again_and_again")};
-    const char *tmp = getenv("TMPDIR");
-    snprintf(run.image, sizeof run.image, "%.32s/ext_stress.%d.img", tmp ? tmp : "/tmp",
-             (int)getpid());
-    clock_init_virtual(&run.clock, NULL);
-    run.log = log_to_stderr("test", LOG_LEVEL_WARNING);
+    run_init(&run);
     run.data = malloc(stress->file_bytes + 5000);
     ck_assert_ptr_nonnull(run.data);
     memset(run.data, 0xA5, stress->file_bytes + 5000);
@@ -218,9 +228,46 @@ START_TEST(full_again_and_again) {
     }
     ck_assert_msg(run.full > 0, "the volume was never full");
     free(run.data);
-    unlink(run.image);
-    strcat(run.image, ".log");
-    unlink(run.image);
+    run_remove(&run);
+}
+END_TEST
+
+/* Sparse, with the feature announced on the way, and at the very end of what the format can hold.
+ */
+START_TEST(large_files) {
+    static const struct stress volume = {"block_size=4096,features=^large_file:^resize_inode", NULL,
+                                         16 << 20, 0};
+    struct create_request request = {.mode = S_IFREG | 0600};
+    struct run run = {0};
+    uint64_t sizes[] = {(UINT64_C(1) << 31) - 1, UINT64_C(1) << 31, UINT64_C(5) << 30, 0};
+    run_init(&run);
+    for (int i = 0; i < 4; i++) {
+        char name[] = {(char)('a' + i), 'x'}, byte = 'z';
+        struct inode *inode;
+        open_image(&run, &volume, i == 0);
+        if (sizes[i] == 0)
+            sizes[i] = run.volume->limits.file_size_max;
+        ck_assert_int_eq(volume_create(run.dirs[0], name, 2, &request, &inode), 0);
+        ck_assert_int_eq(volume_write(inode, &byte, 1, sizes[i] - 1), 1);
+        volume_put(inode, 1);
+        ck_assert_int_eq(volume_sync(run.volume), 0);
+        bool announced = ext_of(run.volume)->geometry.ro_compat & EXT_RO_COMPAT_LARGE_FILE;
+        ck_assert_int_eq(announced, i > 0);
+        close_image(&run);
+        assert_clean(&run);
+    }
+    open_image(&run, &volume, false);
+    for (int i = 0; i < 4; i++) {
+        char name[] = {(char)('a' + i), 'x'}, bytes[2] = "";
+        struct inode *inode;
+        ck_assert_int_eq(volume_lookup(run.dirs[0], name, 2, &inode), 0);
+        ck_assert_uint_eq(inode->size, sizes[i]);
+        ck_assert_int_eq(volume_read(inode, bytes, 2, sizes[i] - 2), 2);
+        ck_assert(bytes[0] == 0 && bytes[1] == 'z');
+        volume_put(inode, 1);
+    }
+    close_image(&run);
+    run_remove(&run);
 }
 END_TEST
 
@@ -228,6 +275,7 @@ int main(void) {
     Suite *suite = suite_create("ext_stress");
     TCase *tcase = tcase_create("stress");
     tcase_add_loop_test(tcase, full_again_and_again, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(tcase, large_files);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
 }
