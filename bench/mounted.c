@@ -30,8 +30,7 @@ struct target {
     bool peer; /* served by fuse2fs instead of us */
     bool in_memory;
     const struct mounted_config *config;
-    const struct log *log;
-    char directory[PATH_BYTES]; /* where the image and the mount point lie */
+    struct log log; /* into its result */
     char image[PATH_BYTES + 16], mount_point[PATH_BYTES + 16];
     pid_t server;
 };
@@ -69,7 +68,7 @@ static int target_mount(struct target *target) {
     if (!error)
         error = process_await_mount(target->server, target->mount_point);
     if (error)
-        log_error(target->log, "%s: could not be mounted: %s",
+        log_error(&target->log, "%s: could not be mounted: %s",
                   target->peer ? "fuse2fs" : target->row->label, strerror(-error));
     return error;
 }
@@ -79,7 +78,7 @@ static int target_unmount(struct target *target) {
     int error = process_run(unmount);
 
     if (error) {
-        log_error(target->log, "%s: could not be unmounted", target->mount_point);
+        log_error(&target->log, "%s: could not be unmounted", target->mount_point);
         return error;
     }
     return process_finish(target->server);
@@ -97,7 +96,7 @@ static int target_remount(void *context) {
 /* A plain user must own the root to create things in it. */
 static int give_root(const struct target *target, struct device *device, struct clock *clock) {
     struct volume_config config = {
-        .type = target->row->type, .device = device, .clock = clock, .log = target->log};
+        .type = target->row->type, .device = device, .clock = clock, .log = &target->log};
     struct attributes attributes = {.uid = geteuid(), .gid = getegid()};
     struct volume *volume;
     struct inode *root;
@@ -123,10 +122,10 @@ static int make_image(const struct target *target) {
     clock_init_wall(&clock);
     int error =
         device_open_image(target->image, DEVICE_CREATE, target->config->run->scenario->volume_size,
-                          &clock, target->log, &device);
+                          &clock, &target->log, &device);
     if (error)
         return error;
-    error = format_row(target->row, device, target->log);
+    error = format_row(target->row, device, &target->log);
     if (!error && geteuid() != 0)
         return give_root(target, device, &clock);
     device_close(device);
@@ -166,7 +165,7 @@ static int run_on_mount(struct target *target, struct progress_row *progress,
     *run = (struct workload_run){.driver = &driver.driver,
                                  .source = config->source,
                                  .parameters = &config->scenario->parameters,
-                                 .log = target->log,
+                                 .log = &target->log,
                                  .progress = progress_report,
                                  .context = progress};
     int error = config->scenario->workload->run(run);
@@ -258,6 +257,14 @@ static bool is_ext(const struct scenario_row *row) {
     return strncmp(row->type, "ext", 3) == 0;
 }
 
+static struct target make_target(const struct mounted_config *config,
+                                 const struct scenario_row *row, struct wall_result *result) {
+    return (struct target){
+        .row = row,
+        .config = config,
+        .log = {.emit = keep_message, .context = result, .threshold = LOG_LEVEL_WARNING}};
+}
+
 /* Our rows, then the peer that serves the same format as the first of them that it can. */
 static unsigned list_targets(const struct mounted_config *config, struct target *targets,
                              struct wall_result *results, unsigned capacity) {
@@ -273,7 +280,7 @@ static unsigned list_targets(const struct mounted_config *config, struct target 
 
         memset(result, 0, sizeof(*result));
         snprintf(result->label, sizeof(result->label), "%s", row->label);
-        targets[count] = (struct target){.row = row, .config = config};
+        targets[count] = make_target(config, row, result);
         if (layout_find(row->type, &layout, &type))
             result->status = ROW_NOT_EMULATED;
         else
@@ -286,16 +293,14 @@ static unsigned list_targets(const struct mounted_config *config, struct target 
         memset(&results[count], 0, sizeof(results[count]));
         strcpy(results[count].label, "fuse2fs");
         strcpy(results[count].peer, "fuse2fs");
-        targets[count++] = (struct target){.row = for_peer, .config = config, .peer = true};
+        targets[count] = make_target(config, for_peer, &results[count]);
+        targets[count++].peer = true;
     }
     return count;
 }
 
 static void run_target(struct target *target, const char *directory, struct progress *progress,
                        struct wall_result *result) {
-    struct log log = {.emit = keep_message, .context = result, .threshold = LOG_LEVEL_WARNING};
-
-    target->log = &log;
     snprintf(target->image, sizeof(target->image), "%s/image", directory);
     snprintf(target->mount_point, sizeof(target->mount_point), "%s/mnt", directory);
     progress->rows[0].label = result->label;
