@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "fs/inflight.h"
-#include "fs/recycle.h"
+#include "fs/arena.h"
 
 #define HASH_BITS_MIN  8u
 #define REQUEST_BYTES  (256u * 1024) /* the largest merged request */

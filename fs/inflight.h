@@ -22,7 +22,7 @@
 
 #include "fs/device/device.h"
 #include "fs/pool.h"
-#include "fs/recycle.h"
+#include "fs/arena.h"
 
 struct inflight {
     struct device_batch batch;

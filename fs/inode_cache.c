@@ -27,7 +27,7 @@ struct inode_cache {
     uint32_t limit;        /* of idle inodes */
     struct inode_list lru; /* head: least recently used */
     struct inode_list dirty;
-    struct inode *spare; /* recycled memory, chained through hash_next */
+    struct recycler recycler;
 };
 
 int inode_cache_create(struct volume *volume, struct inode_cache **out) {
@@ -41,6 +41,7 @@ int inode_cache_create(struct volume *volume, struct inode_cache **out) {
         return -ENOMEM;
     }
     cache->volume = volume;
+    cache->recycler.size = sizeof(struct inode) + volume->layout->inode_private_size;
     cache->bucket_count = INITIAL_BUCKETS;
     uint64_t limit = volume->machine.memory_bytes / BYTES_PER_INODE;
     cache->limit = limit < INODES_MIN       ? INODES_MIN
@@ -57,11 +58,7 @@ void inode_cache_destroy(struct inode_cache *cache) {
     if (!cache)
         return;
     assert(cache->count == 0);
-    while (cache->spare) {
-        struct inode *next = cache->spare->hash_next;
-        free(cache->spare);
-        cache->spare = next;
-    }
+    recycle_drain(&cache->recycler);
     pthread_mutex_destroy(&cache->mutex);
     free(cache->buckets);
     free(cache);
@@ -133,18 +130,12 @@ static void reference(struct inode_cache *cache, struct inode *inode, uint32_t c
 
 struct inode *inode_cache_new(struct volume *volume) {
     struct inode_cache *cache = volume->inode_cache;
-    size_t size = sizeof(struct inode) + volume->layout->inode_private_size;
 
     pthread_mutex_lock(&cache->mutex);
-    struct inode *inode = cache->spare;
-    if (inode)
-        cache->spare = inode->hash_next;
+    struct inode *inode = recycle_get(&cache->recycler);
     pthread_mutex_unlock(&cache->mutex);
     if (!inode)
-        inode = malloc(size);
-    if (!inode)
         return NULL;
-    memset(inode, 0, size);
     inode->volume = volume;
     inode->references = 1;
     return inode;
@@ -152,8 +143,7 @@ struct inode *inode_cache_new(struct volume *volume) {
 
 static void recycle(struct inode_cache *cache, struct inode *inode) {
     pthread_mutex_lock(&cache->mutex);
-    inode->hash_next = cache->spare;
-    cache->spare = inode;
+    recycle_put(&cache->recycler, inode);
     pthread_mutex_unlock(&cache->mutex);
 }
 

@@ -23,7 +23,7 @@
 
 #include "fs/inflight.h"
 #include "fs/pool.h"
-#include "fs/recycle.h"
+#include "fs/arena.h"
 
 struct inode;
 

@@ -2,14 +2,14 @@
  *
  * Layer: fs. Interface and invariants: fs/pool.h.
  *
- * Memory of a frame that went away is kept on a free list of its size class for the next one, as
- * long as used and free memory together stay in budget.
+ * Memory of a frame that went away is kept on a free list of its size class for the next one. A
+ * volume uses at most two sizes (its blocks and pages), so that what is kept is little more than
+ * the most that was ever used.
  */
 #include "fs/pool.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #define FRAME_SIZE_MIN 512u
 #define FRAME_CLASSES  8u /* 512 bytes to 64 KiB */
@@ -38,23 +38,12 @@ static void *pool_pop_free(struct pool *pool, unsigned index) {
     if (!data)
         return NULL;
     pool->free_data[index] = *data;
-    pool->free_bytes -= (uint64_t)FRAME_SIZE_MIN << index;
     return data;
-}
-
-/* Gives free memory back to the system until free_bytes <= target. */
-static void pool_release_free(struct pool *pool, uint64_t target) {
-    for (unsigned index = 0; index < FRAME_CLASSES; index++) {
-        void *data;
-
-        while (pool->free_bytes > target && (data = pool_pop_free(pool, index)))
-            free(data);
-    }
 }
 
 void pool_destroy(struct pool *pool) {
     assert(pool->used_bytes == 0);
-    pool_release_free(pool, 0);
+    arena_release(&pool->arena);
     pthread_mutex_destroy(&pool->mutex);
 }
 
@@ -107,12 +96,7 @@ static void pool_reclaim(struct pool *pool, uint64_t target_bytes) {
 static void *pool_take_memory(struct pool *pool, uint32_t size) {
     void *data = pool_pop_free(pool, pool_class(size));
 
-    if (data)
-        return data;
-    /* Free memory of other classes makes room for this one. */
-    if (pool->used_bytes + pool->free_bytes + size > pool->budget_bytes)
-        pool_release_free(pool, pool->free_bytes > size ? pool->free_bytes - size : 0);
-    return malloc(size);
+    return data ? data : arena_take(&pool->arena, size);
 }
 
 int pool_attach(struct pool *pool, struct frame *frame, uint32_t size, frame_evict evict) {
@@ -137,13 +121,8 @@ void pool_detach(struct pool *pool, struct frame *frame) {
     pool_remove(pool, frame);
     frame->data = NULL;
     pool->used_bytes -= frame->size;
-    if (pool->used_bytes + pool->free_bytes + frame->size > pool->budget_bytes) {
-        free(data);
-        return;
-    }
     *data = pool->free_data[index];
     pool->free_data[index] = data;
-    pool->free_bytes += frame->size;
 }
 
 void pool_touch(struct pool *pool, struct frame *frame) {

@@ -24,6 +24,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "fs/arena.h"
+
 struct frame;
 
 /* Called under the mutex for a frame that is to be taken away: the owner unlinks it from its
@@ -49,7 +51,7 @@ struct pool {
     uint64_t active_bytes;
     struct frame_list active, inactive;
     void *free_data[8]; /* recycled memory by size class, chained through its first word */
-    uint64_t free_bytes;
+    struct arena arena;
 };
 
 int pool_init(struct pool *pool, uint64_t budget_bytes);

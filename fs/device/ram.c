@@ -9,14 +9,16 @@
  *  1. A chunk that is absent reads as zeros.
  *  2. A chunk is only released when a whole chunk is zeroed, and a leaf only at close: requests for
  *     ranges that do not overlap never see each other's pointers vanish.
- * Locking: none; pointers are installed with compare-and-swap. Overlapping ranges are the caller's
- * to order.
+ * Locking: reading takes none, since pointers are installed atomically; a mutex guards the making
+ * and recycling of chunks. Overlapping ranges are the caller's to order.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/arena.h"
 #include "fs/device/device.h"
 #include "fs/device/stack.h"
 
@@ -32,6 +34,8 @@ struct ram {
     struct device device;
     uint64_t leaf_count;
     _Atomic(struct leaf *) *leaves;
+    pthread_mutex_t mutex;
+    struct recycler chunks; /* chunks that were zeroed wait here for the next use */
 };
 
 static inline size_t smaller(uint64_t a, uint64_t b) {
@@ -68,13 +72,22 @@ static unsigned char *ram_chunk_make(struct ram *ram, uint64_t offset) {
     if (!leaf)
         return NULL;
     _Atomic(unsigned char *) *slot = &leaf->chunks[offset % LEAF_SIZE / CHUNK_SIZE];
-    unsigned char *chunk = NULL;
-    unsigned char *made = calloc(1, CHUNK_SIZE);
-    if (made && !atomic_compare_exchange_strong(slot, &chunk, made)) {
-        free(made);
-        return chunk;
+    pthread_mutex_lock(&ram->mutex);
+    unsigned char *chunk = *slot;
+    if (!chunk) {
+        chunk = recycle_get(&ram->chunks);
+        atomic_store_explicit(slot, chunk, memory_order_release);
     }
-    return made;
+    pthread_mutex_unlock(&ram->mutex);
+    return chunk;
+}
+
+static void ram_chunk_drop(struct ram *ram, _Atomic(unsigned char *) *slot) {
+    pthread_mutex_lock(&ram->mutex);
+    unsigned char *chunk = atomic_exchange(slot, NULL);
+    if (chunk)
+        recycle_put(&ram->chunks, chunk);
+    pthread_mutex_unlock(&ram->mutex);
 }
 
 static bool all_zero(const unsigned char *bytes, size_t length) {
@@ -141,7 +154,7 @@ static int ram_zero(struct device *device, uint64_t offset, uint64_t length) {
         if (!slot)
             piece = smaller(length, LEAF_SIZE - offset % LEAF_SIZE);
         else if (piece == CHUNK_SIZE)
-            free(atomic_exchange(slot, NULL));
+            ram_chunk_drop(ram, slot);
         else if (atomic_load_explicit(slot, memory_order_acquire))
             memset(atomic_load_explicit(slot, memory_order_acquire) + within, 0, piece);
         offset += piece;
@@ -152,12 +165,10 @@ static int ram_zero(struct device *device, uint64_t offset, uint64_t length) {
 
 static void ram_close(struct device *device) {
     struct ram *ram = (struct ram *)device;
-    for (uint64_t i = 0; i < ram->leaf_count; i++) {
-        struct leaf *leaf = ram->leaves[i];
-        for (unsigned j = 0; leaf && j < LEAF_CHUNKS; j++)
-            free(leaf->chunks[j]);
-        free(leaf);
-    }
+    for (uint64_t i = 0; i < ram->leaf_count; i++)
+        free(ram->leaves[i]);
+    recycle_drain(&ram->chunks);
+    pthread_mutex_destroy(&ram->mutex);
     free(ram->leaves);
     free(ram);
 }
@@ -185,6 +196,8 @@ int device_open_ram(uint64_t size, struct clock *clock, const struct log *log,
         free(ram);
         return -ENOMEM;
     }
+    pthread_mutex_init(&ram->mutex, NULL);
+    ram->chunks.size = CHUNK_SIZE;
     *device = &ram->device;
     return 0;
 }

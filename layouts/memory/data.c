@@ -38,7 +38,7 @@ static int add_page(struct memory *memory, struct memory_node *node, uint64_t in
         return 0;
     if (memory->used_pages >= memory->total_pages)
         return -ENOSPC;
-    node->pages[index] = calloc(1, PAGE_SIZE_BYTES);
+    node->pages[index] = recycle_get(&memory->pages);
     if (!node->pages[index])
         return -ENOSPC;
     memory->used_pages++;
@@ -49,7 +49,7 @@ static int add_page(struct memory *memory, struct memory_node *node, uint64_t in
 static void drop_page(struct memory *memory, struct memory_node *node, uint64_t index) {
     if (!page_at(node, index))
         return;
-    free(node->pages[index]);
+    recycle_put(&memory->pages, node->pages[index]);
     node->pages[index] = NULL;
     memory->used_pages--;
     node->page_count--;

@@ -178,6 +178,7 @@ static int memory_unmount(struct volume *volume) {
         if (memory->nodes[ino])
             node_free(memory, memory->nodes[ino]);
     }
+    recycle_drain(&memory->pages);
     free(memory->nodes);
     free(memory->free_numbers);
     free(memory);
@@ -190,6 +191,7 @@ static int memory_mount(struct volume *volume, const struct options *given) {
     if (!memory)
         return -ENOMEM;
     memory->total_pages = (uint64_t)options_number(given, "size") / PAGE_SIZE_BYTES;
+    memory->pages.size = PAGE_SIZE_BYTES;
     memory->next_number = ROOT_INO;
     volume->layout_data = memory;
     volume->limits = (struct layout_limits){

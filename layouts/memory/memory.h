@@ -66,6 +66,7 @@ struct memory {
     uint64_t free_count;
     uint64_t next_number;
     uint64_t total_pages, used_pages;
+    struct recycler pages; /* memory for pages */
     uint32_t generation;
 };
 
