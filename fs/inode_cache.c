@@ -147,13 +147,20 @@ static void recycle(struct inode_cache *cache, struct inode *inode) {
     pthread_mutex_unlock(&cache->mutex);
 }
 
-void inode_cache_insert(struct inode *inode) {
-    struct inode_cache *cache = inode->volume->inode_cache;
+int inode_cache_insert(struct inode *inode) {
+    struct volume *volume = inode->volume;
+    struct inode_cache *cache = volume->inode_cache;
 
     pthread_mutex_lock(&cache->mutex);
-    assert(!find(cache, inode->ino));
-    link_in(cache, inode);
+    bool taken = find(cache, inode->ino) != NULL;
+    if (!taken)
+        link_in(cache, inode);
     pthread_mutex_unlock(&cache->mutex);
+    if (!taken)
+        return 0;
+    log_error(volume->log, "%s: inode %llu is in use, yet was handed out as free; run a check",
+              volume->name, (unsigned long long)inode->ino);
+    return -EUCLEAN;
 }
 
 /* The end of every in-core inode: it is in no table any more. */

@@ -136,7 +136,11 @@ static int create_step(struct inode *dir, const char *name, uint32_t length, str
 
     if (error)
         return error;
-    inode_cache_insert(inode);
+    error = inode_cache_insert(inode);
+    if (error) { /* whatever was made belongs to the other inode of that number */
+        inode->ino = 0;
+        return error;
+    }
     if (S_ISLNK(inode->mode)) {
         inode->size = strlen(request->target);
         error = layout->symlink_write(inode, request->target, (uint32_t)inode->size);

@@ -85,7 +85,7 @@ static void close_image(struct run *run) {
 }
 
 static void assert_clean(const struct run *run) {
-    char command[160];
+    char command[512];
     if (system("command -v e2fsck >/dev/null 2>&1") != 0)
         return;
     snprintf(command, sizeof command, "e2fsck -fn %s >%s.log 2>&1 || { cat %s.log; false; }",
