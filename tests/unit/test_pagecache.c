@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 
+#include "fs/device/disk.h"
 #include "fs/page_tree.h"
 #include "fs/pagecache.h"
 #include "tests/unit/fixture.h"
@@ -273,6 +274,102 @@ START_TEST(test_against_array) {
 }
 END_TEST
 
+/* --- over a modelled disk, where requests stay in flight
+ * ------------------------------------------ */
+
+static int first_preset(void *context, const struct disk_preset *preset) {
+    *(struct disk_preset *)context = *preset;
+    return 1;
+}
+
+/* Moves a freshly formatted ext2 volume from memory alone to a modelled disk over it. */
+static void open_on_disk(struct fixture *f, const char *mount_options) {
+    struct disk_preset preset;
+    struct device *ram, *disk;
+    struct options options;
+    const struct layout *layout;
+    const struct layout_type *type;
+
+    memset(f, 0, sizeof(*f));
+    clock_init_virtual(&f->clock, NULL);
+    f->log = log_to_stderr("test", LOG_LEVEL_WARNING);
+    ck_assert_int_eq(disk_each_preset(first_preset, &preset), 1);
+    ck_assert_int_eq(device_open_ram(VOLUME_SIZE, &f->clock, &f->log, &ram), 0);
+    ck_assert_int_eq(device_open_hdd(&preset, ram, &disk), 0);
+    ck_assert_int_eq(layout_find("ext2", &layout, &type), 0);
+    ck_assert_int_eq(options_init(&options, layout->options, OPTION_MKFS, &f->log), 0);
+    ck_assert_int_eq(layout_format("ext2", disk, &options), 0);
+    options_free(&options);
+    struct volume_config config = {.type = "ext2",
+                                   .device = disk,
+                                   .clock = &f->clock,
+                                   .log = &f->log,
+                                   .options = mount_options};
+    ck_assert_int_eq(volume_open(&config, &f->volume), 0);
+    ck_assert_int_eq(volume_root(f->volume, &f->root), 0);
+}
+
+START_TEST(test_on_a_modelled_disk) {
+    struct fixture f;
+
+    open_on_disk(&f, "cache=1M");
+    model_run(&f, "disk", 3000 * fixture_factor());
+    fixture_close(&f);
+}
+END_TEST
+
+/* The disk reads the next window while the reader works on this one. */
+START_TEST(test_read_ahead_overlaps) {
+    static char data[1 << 16];
+    const int64_t work_ns = 2 * NS_PER_MS;
+    struct fixture f;
+    struct inode *inode;
+    int64_t started, waited = 0;
+
+    open_on_disk(&f, NULL);
+    inode = make_file(&f, "file");
+    for (unsigned i = 0; i < 128; i++)
+        ck_assert_int_eq(volume_write(inode, data, sizeof(data), (uint64_t)i * sizeof(data)),
+                         (int64_t)sizeof(data));
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    for (unsigned i = 0; i < 128; i++) {
+        started = f.clock.now_ns;
+        ck_assert_int_eq(volume_read(inode, data, sizeof(data), (uint64_t)i * sizeof(data)),
+                         (int64_t)sizeof(data));
+        waited += f.clock.now_ns - started;
+        f.clock.now_ns += 100 * work_ns; /* ample time for any disk */
+    }
+    /* The first window, map blocks and the growing of the window are waited for, little else. */
+    ck_assert_int_lt(waited, 100 * NS_PER_MS);
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+/* A writer is held up by the disk only after it has filled the dirty limit. */
+START_TEST(test_writer_runs_ahead_of_the_disk) {
+    static char data[1 << 16];
+    struct fixture f;
+    struct inode *inode;
+    int64_t started = 0;
+
+    open_on_disk(&f, "cache=16M");
+    inode = make_file(&f, "file");
+    for (unsigned i = 0; i < 512; i++) {
+        ck_assert_int_eq(volume_write(inode, data, sizeof(data), (uint64_t)i * sizeof(data)),
+                         (int64_t)sizeof(data));
+        if (i == 0) /* metadata was read */
+            started = f.clock.now_ns;
+        if (i == 15)
+            ck_assert_int_eq(f.clock.now_ns, started);
+        ck_assert_uint_le(f.volume->pool.used_bytes, f.volume->pool.budget_bytes);
+    }
+    ck_assert_int_gt(f.clock.now_ns - started, 100 * NS_PER_MS);
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 /* --- limits --------------------------------------------------------------------------------------
  */
 
@@ -501,6 +598,9 @@ int main(void) {
 
     tcase_add_test(tcase, test_page_tree);
     tcase_add_loop_test(tcase, test_against_array, 0, CASES);
+    tcase_add_test(tcase, test_on_a_modelled_disk);
+    tcase_add_test(tcase, test_read_ahead_overlaps);
+    tcase_add_test(tcase, test_writer_runs_ahead_of_the_disk);
     tcase_add_test(tcase, test_read_write_edges);
     tcase_add_test(tcase, test_flags_and_set_id);
     tcase_add_test(tcase, test_full_volume);
