@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/inflight.h"
 #include "fs/arena.h"
+#include "fs/inflight.h"
 
 #define HASH_BITS_MIN  8u
 #define REQUEST_BYTES  (256u * 1024) /* the largest merged request */

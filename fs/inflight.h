@@ -20,9 +20,9 @@
 
 #include <sys/queue.h>
 
+#include "fs/arena.h"
 #include "fs/device/device.h"
 #include "fs/pool.h"
-#include "fs/arena.h"
 
 struct inflight {
     struct device_batch batch;

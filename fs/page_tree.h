@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/arena.h"
 #include "fs/inflight.h"
 #include "fs/pool.h"
-#include "fs/arena.h"
 
 struct inode;
 
