@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -202,9 +203,17 @@ static bool announce_read_only(struct mount *mount, const struct volume *volume)
     return append_option(&mount->options.fuse, "ro");
 }
 
+/* Any serving thread allocates what another frees later, so arenas of their own gain the threads
+ * nothing; and glibc extends those by a few pages and a system call at a time. */
+static void prepare_allocator(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TOP_PAD, 4 << 20);
+}
+
 /* Returns when the mount is over and the image complete; the exit code. */
 static int serve(struct mount *mount) {
     struct volume *volume;
+    prepare_allocator();
     mount->log = log_to_stderr("layoutfs", mount->verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING);
     clock_init_wall(&mount->clock);
     fuse_block_signals();
