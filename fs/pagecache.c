@@ -15,8 +15,9 @@
 
 #include "fs/pagecache_internal.h"
 
-#define COPY_PAGES       64u /* found under one hold of the mutex */
-#define AHEAD_PAGES_MIN  4u  /* the first read-ahead window: 16 KiB */
+#define COPY_PAGES       64u        /* found under one hold of the mutex */
+#define DIRECT_MAX       (1u << 20) /* bytes in one transfer past the cache */
+#define AHEAD_PAGES_MIN  4u         /* the first read-ahead window: 16 KiB */
 #define PAGES_OF(length) (((length) + PAGE_SIZE_BYTES - 1) / PAGE_SIZE_BYTES)
 
 static struct page_cache *cache_of(const struct inode *inode) {
@@ -190,21 +191,27 @@ static unsigned page_add_run(struct inode *inode, uint64_t index, uint64_t limit
     return count;
 }
 
+static int page_load_range(struct inode *inode, const struct data_range *range,
+                           struct device_batch *batch) {
+    struct volume *volume = inode->volume;
+    int error;
+
+    pthread_rwlock_rdlock(&volume->lock);
+    error = volume->layout->load(inode, range, batch);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
 /* Calls layout->load for pages in a row. */
 static int page_load_call(struct inode *inode, struct page *const *pages, unsigned count,
                           struct device_batch *batch) {
-    struct volume *volume = inode->volume;
     struct iovec vector[PAGE_RUN_MAX];
     struct data_range range = {pages[0]->index * PAGE_SIZE_BYTES, count * PAGE_SIZE_BYTES, vector,
                                (int)count};
-    int error;
 
     for (unsigned i = 0; i < count; i++)
         vector[i] = (struct iovec){pages[i]->frame.data, PAGE_SIZE_BYTES};
-    pthread_rwlock_rdlock(&volume->lock);
-    error = volume->layout->load(inode, &range, batch);
-    pthread_rwlock_unlock(&volume->lock);
-    return error;
+    return page_load_range(inode, &range, batch);
 }
 
 static int page_load_run(struct inode *inode, struct page **pages, unsigned count) {
@@ -387,6 +394,64 @@ static size_t page_cache_copy_out(struct page *const *pages, unsigned count, cha
     return done;
 }
 
+/* --- past the cache --------------------------------------------------------------------------- */
+
+bool page_cache_is_direct(const struct inode *inode, size_t size, uint64_t offset) {
+    uint32_t least = inode->volume->direct_bytes;
+
+    return least > 0 && size >= least && offset % PAGE_SIZE_BYTES == 0;
+}
+
+static int wait_for(struct volume *volume, struct device_batch *batch, int error) {
+    int late_error = volume->device ? device_wait(volume->device, batch) : 0;
+
+    return error ? error : late_error;
+}
+
+/* The bytes from `offset` on that are in whole pages of which none is cached, if they are many
+ * enough to be read past the cache. The mutex is held. */
+static size_t page_cache_direct_run(const struct inode *inode, size_t size, uint64_t offset) {
+    const struct page *page = page_tree_next(inode->pages, offset / PAGE_SIZE_BYTES, false);
+    uint64_t run = size - size % PAGE_SIZE_BYTES;
+
+    if (page && page->index < (offset + size) / PAGE_SIZE_BYTES)
+        run = page->index * PAGE_SIZE_BYTES - offset;
+    return page_cache_is_direct(inode, run, offset) ? smaller(run, DIRECT_MAX) : 0;
+}
+
+/* The mutex is not held. */
+static int page_cache_read_direct(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
+    struct device_batch batch = {0};
+    struct iovec memory = {buffer, size};
+    struct data_range range = {offset, (uint32_t)size, &memory, 1};
+    int error = page_load_range(inode, &range, &batch);
+
+    return wait_for(inode->volume, &batch, error);
+}
+
+static void page_cache_drop(struct inode *inode, uint64_t index, uint64_t end);
+
+int page_cache_write_direct(struct inode *inode, const void *buffer, size_t size, uint64_t offset) {
+    struct volume *volume = inode->volume;
+    struct device_batch batch = {0};
+    struct iovec memory = {(void *)(uintptr_t)buffer, size};
+    struct data_range range = {offset, (uint32_t)size, &memory, 1};
+    int error;
+
+    pool_lock(&volume->pool);
+    page_cache_drop(inode, offset / PAGE_SIZE_BYTES, (offset + size) / PAGE_SIZE_BYTES);
+    pool_unlock(&volume->pool);
+    if (volume->layout->flags & LAYOUT_STORE_ALLOCATES)
+        pthread_rwlock_wrlock(&volume->lock);
+    else
+        pthread_rwlock_rdlock(&volume->lock);
+    error = volume->layout->store(inode, &range, &batch);
+    pthread_rwlock_unlock(&volume->lock);
+    return wait_for(volume, &batch, error);
+}
+
+/* --- reading, continued ----------------------------------------------------------------------- */
+
 int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
     struct pool *pool = &inode->volume->pool;
     uint64_t end = PAGES_OF(offset + size);
@@ -396,13 +461,21 @@ int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t off
 
     clock_charge(inode->volume->clock, COST_COPY_KB, (int64_t)(size + 1023) / 1024);
     pool_lock(pool);
-    if (page_cache_tree(inode))
-        page_cache_read_ahead(inode, offset, size);
-    else
+    if (!page_cache_tree(inode))
         error = -ENOMEM;
+    else if (!page_cache_is_direct(inode, size, offset))
+        page_cache_read_ahead(inode, offset, size);
     while (done < size && !error) {
+        size_t direct = page_cache_direct_run(inode, size - done, offset + done);
         unsigned count;
 
+        if (direct > 0) {
+            pool_unlock(pool);
+            error = page_cache_read_direct(inode, (char *)buffer + done, direct, offset + done);
+            pool_lock(pool);
+            done += direct;
+            continue;
+        }
         error = page_cache_pin(inode, (offset + done) / PAGE_SIZE_BYTES, end, pages, &count);
         if (error)
             break;

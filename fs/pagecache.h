@@ -33,6 +33,11 @@ int page_cache_prepare(struct inode *inode, size_t size, uint64_t offset);
 /* Copies bytes in (zeros where buffer is NULL) and marks the pages dirty. After page_cache_prepare
  * and `reserve`. */
 int page_cache_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
+/* Does a write of `size` bytes at `offset` go past the cache (volume->direct_bytes)? Then
+ * page_cache_write_direct takes its whole pages, after `reserve`: what is cached of them is dropped
+ * and they are stored at once. Data lock exclusive, volume->lock not held. */
+bool page_cache_is_direct(const struct inode *inode, size_t size, uint64_t offset);
+int page_cache_write_direct(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
 /* Zeroes cached bytes in [offset, offset + length) and drops whole pages inside it, dirty or not;
  * a partly covered page that is stored on disk is loaded, zeroed and made dirty. Data lock
  * exclusive, volume->lock not held. */

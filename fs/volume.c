@@ -215,6 +215,7 @@ static int volume_new(const struct volume_config *config, struct volume **out) {
     volume->device = config->device;
     volume->clock = config->clock;
     volume->log = config->log;
+    volume->direct_bytes = config->direct_bytes;
     volume->read_only = config->read_only || (config->device && config->device->read_only);
     snprintf(volume->name, sizeof(volume->name), "%s",
              config->device ? config->device->name

@@ -54,6 +54,7 @@ struct volume {
     struct inode_cache *inode_cache;
     pthread_rwlock_t lock;
     pthread_rwlock_t data_locks[VOLUME_DATA_LOCKS];
+    uint32_t direct_bytes; /* as in struct volume_config */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
     enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
@@ -70,6 +71,9 @@ struct volume_config {
     /* Cache size and write-back behaviour; NULL: wall-mode defaults (512 MiB, 10 %, 40 %, 30 s,
      * 5 s). Borrowed for the call. */
     const struct machine *machine;
+    /* Reads and writes of whole pages and at least so many bytes go past the page cache, for a
+     * front end whose caller caches as well (the kernel, over a mount). 0: none do. */
+    uint32_t direct_bytes;
 };
 
 /* Core options, understood by every layout's mount (atime=, cache=): see volume_options. */

@@ -147,6 +147,19 @@ static int64_t write_reserve(struct inode *inode, uint64_t size, uint64_t offset
     return error ? error : granted;
 }
 
+/* The bytes into the cache, or large runs of whole pages past it. */
+static int data_put(struct inode *inode, const char *buffer, size_t size, uint64_t offset) {
+    size_t whole = size - size % PAGE_SIZE_BYTES;
+    int error = 0;
+
+    if (!buffer || !page_cache_is_direct(inode, whole, offset))
+        return page_cache_write(inode, buffer, size, offset);
+    error = page_cache_write_direct(inode, buffer, whole, offset);
+    if (error || whole == size)
+        return error;
+    return page_cache_write(inode, buffer + whole, size - whole, offset + whole);
+}
+
 /* Writes up to WRITE_PIECE bytes, zeros where buffer is NULL. Data lock exclusive. */
 static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size, uint64_t offset) {
     uint64_t size_max = inode->volume->limits.file_size_max;
@@ -164,7 +177,7 @@ static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size
     granted = write_reserve(inode, size, offset);
     if (granted <= 0)
         return granted;
-    error = page_cache_write(inode, buffer, (size_t)granted, offset);
+    error = data_put(inode, buffer, (size_t)granted, offset);
     return error ? error : granted;
 }
 

@@ -178,12 +178,17 @@ static int open_device(struct mount *mount, struct device **device) {
     return error;
 }
 
+/* The kernel caches what goes over the mount; it reads ahead 128 KiB and writes up to 1 MiB at a
+ * time. */
+#define DIRECT_BYTES (64u << 10)
+
 static int open_volume(struct mount *mount, struct volume **volume) {
     struct volume_config config = {
         .clock = &mount->clock,
         .log = &mount->log,
         .options = mount->options.volume,
         .read_only = mount->options.read_only,
+        .direct_bytes = DIRECT_BYTES,
     };
     int error = open_device(mount, &config.device);
     if (error)
