@@ -23,7 +23,7 @@ struct inode_cache {
     struct inode **buckets;
     uint32_t bucket_count; /* a power of two */
     uint32_t count;        /* in the table */
-    uint32_t idle_count;   /* on the LRU list */
+    _Atomic uint32_t idle_count; /* on the LRU list */
     uint32_t limit;        /* of idle inodes */
     struct inode_list lru; /* head: least recently used */
     struct inode_list dirty;
@@ -294,7 +294,7 @@ bool inode_cache_over_limit(struct volume *volume) {
     const struct inode_cache *cache = volume->inode_cache;
 
     /* A racy read: the answer only decides when to tidy up. */
-    return __atomic_load_n(&cache->idle_count, __ATOMIC_RELAXED) > cache->limit + cache->limit / 8;
+    return cache->idle_count > cache->limit + cache->limit / 8;
 }
 
 /* Takes idle inodes away until `keep` are left; dirty ones only with `lossy`. */
