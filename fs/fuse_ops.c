@@ -316,28 +316,72 @@ static void op_statfs(fuse_req_t request, fuse_ino_t node) {
     fuse_reply_statfs(request, &statvfs);
 }
 
-/* lsattr and chattr. The calls are defined with a long and carry an int. */
+/* The flags of lsattr and chattr have two encodings; to change either the kernel first asks for the
+ * second. */
+static const struct {
+    unsigned flag, xflag;
+} flag_pairs[] = {
+    {INODE_IMMUTABLE, FS_XFLAG_IMMUTABLE}, {INODE_APPEND, FS_XFLAG_APPEND},
+    {INODE_SYNC, FS_XFLAG_SYNC},           {INODE_NOATIME, FS_XFLAG_NOATIME},
+    {INODE_NODUMP, FS_XFLAG_NODUMP},
+};
+#define FLAG_PAIRS (sizeof flag_pairs / sizeof *flag_pairs)
+
+static struct fsxattr fsxattr_of(unsigned flags) {
+    struct fsxattr result = {0};
+    for (size_t i = 0; i < FLAG_PAIRS; i++)
+        if (flags & flag_pairs[i].flag)
+            result.fsx_xflags |= flag_pairs[i].xflag;
+    return result;
+}
+
+/* `flags` with those that *wanted can express taken from it. */
+static unsigned flags_of(const struct fsxattr *wanted, unsigned flags) {
+    for (size_t i = 0; i < FLAG_PAIRS; i++) {
+        flags &= ~flag_pairs[i].flag;
+        if (wanted->fsx_xflags & flag_pairs[i].xflag)
+            flags |= flag_pairs[i].flag;
+    }
+    return flags;
+}
+
+static void reply_ioctl(fuse_req_t request, const void *value, size_t size, size_t room) {
+    fuse_reply_ioctl(request, 0, value, size < room ? size : room);
+}
+
+static void set_flags(fuse_req_t request, struct inode *inode, unsigned flags) {
+    const struct attributes attributes = {.flags = flags};
+    int error = volume_setattr(inode, SETATTR_FLAGS, &attributes);
+    if (error)
+        fuse_server_reply_error(request, error);
+    else
+        fuse_reply_ioctl(request, 0, NULL, 0);
+}
+
+/* FS_IOC_GETFLAGS and its like are defined with a long and carry an int. */
 static void op_ioctl(fuse_req_t request, fuse_ino_t node, unsigned int command, void *argument,
-                     struct fuse_file_info *file, unsigned flags, const void *input,
+                     struct fuse_file_info *file, unsigned options, const void *input,
                      size_t input_size, size_t output_size) {
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return;
     struct attributes attributes;
-    unsigned value;
+    struct fsxattr extended;
+    unsigned flags;
     volume_getattr(inode, &attributes);
-    if (command == FS_IOC_GETFLAGS || command == FS_IOC_GETVERSION) {
-        value = command == FS_IOC_GETFLAGS ? attributes.flags : attributes.generation;
-        fuse_reply_ioctl(request, 0, &value,
-                         output_size < sizeof value ? output_size : sizeof value);
-    } else if (command == FS_IOC_SETFLAGS && input_size >= sizeof value) {
-        memcpy(&value, input, sizeof value);
-        attributes.flags = value;
-        int error = volume_setattr(inode, SETATTR_FLAGS, &attributes);
-        if (error)
-            fuse_server_reply_error(request, error);
-        else
-            fuse_reply_ioctl(request, 0, NULL, 0);
+    if (command == FS_IOC_GETFLAGS) {
+        reply_ioctl(request, &attributes.flags, sizeof attributes.flags, output_size);
+    } else if (command == FS_IOC_GETVERSION) {
+        reply_ioctl(request, &attributes.generation, sizeof attributes.generation, output_size);
+    } else if (command == FS_IOC_FSGETXATTR) {
+        extended = fsxattr_of(attributes.flags);
+        reply_ioctl(request, &extended, sizeof extended, output_size);
+    } else if (command == FS_IOC_SETFLAGS && input_size >= sizeof flags) {
+        memcpy(&flags, input, sizeof flags);
+        set_flags(request, inode, flags);
+    } else if (command == FS_IOC_FSSETXATTR && input_size >= sizeof extended) {
+        memcpy(&extended, input, sizeof extended);
+        set_flags(request, inode, flags_of(&extended, attributes.flags));
     } else {
         fuse_server_reply_error(request, -ENOTTY);
     }

@@ -137,6 +137,11 @@ for entry in os.scandir(path("storm")):
     if entry.is_file(): os.unlink(entry.path)
 PYTHON
 
+    if [ "$(id -u)" -eq 0 ]; then
+        chattr +i mnt/empty || fail "$what: chattr"
+        ! rm -f mnt/empty 2>/dev/null || fail "$what: an immutable file was removed"
+        chattr -i mnt/empty
+    fi
     df -P mnt >/dev/null || fail "$what: df"
     sync -f mnt/empty || fail "$what: sync"
     rm -rf mnt/storm mnt/data mnt/mode0444
