@@ -215,6 +215,38 @@ static void prepare_allocator(void) {
     mallopt(M_TOP_PAD, 4 << 20);
 }
 
+/* A volume that is made by mounting it belongs to who mounts it. */
+static int own_new_volume(struct volume *volume) {
+    const struct attributes owner = {.uid = geteuid(), .gid = getegid()};
+    struct inode *root;
+    if (!(volume->layout->flags & LAYOUT_VOLATILE) || volume->read_only)
+        return 0;
+    int error = volume_root(volume, &root);
+    if (error)
+        return error;
+    error = volume_setattr(root, SETATTR_UID | SETATTR_GID, &owner);
+    volume_put(root, 1);
+    return error;
+}
+
+static int serve_volume(struct mount *mount, struct volume *volume) {
+    int error = own_new_volume(volume);
+    if (error)
+        return error;
+    if (!default_options(&mount->options, mount->type) || !announce_read_only(mount, volume))
+        return -ENOMEM;
+    const struct fuse_mount_config config = {
+        .volume = volume,
+        .mount_point = mount->directory,
+        .fuse_options = mount->options.fuse,
+        .source = mount->image,
+        .mounted = detach,
+        .context = mount,
+        .delayed_writes = mount->options.delayed_writes,
+    };
+    return fuse_mount_serve(&config);
+}
+
 /* Returns when the mount is over and the image complete; the exit code. */
 static int serve(struct mount *mount) {
     struct volume *volume;
@@ -224,23 +256,10 @@ static int serve(struct mount *mount) {
     fuse_block_signals();
     if (open_volume(mount, &volume) != 0)
         return TOOL_FAILED;
-    int error = -ENOMEM;
-    if (default_options(&mount->options, mount->type) && announce_read_only(mount, volume)) {
-        const struct fuse_mount_config config = {
-            .volume = volume,
-            .mount_point = mount->directory,
-            .fuse_options = mount->options.fuse,
-            .source = mount->image,
-            .mounted = detach,
-            .context = mount,
-            .delayed_writes = mount->options.delayed_writes,
-        };
-        error = fuse_mount_serve(&config);
-    }
+    int error = serve_volume(mount, volume);
     int close_error = volume_close(volume);
-    if (close_error)
-        log_error(&mount->log, "%s: not everything could be written: %s", mount->image,
-                  strerror(-close_error));
+    if (error || close_error)
+        log_error(&mount->log, "%s: %s", mount->image, strerror(error ? -error : -close_error));
     return error || close_error ? TOOL_FAILED : TOOL_DONE;
 }
 
