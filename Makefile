@@ -20,7 +20,8 @@ packages:
 # is usable, the same through real mounts in wall time.
 demo: packages
 	@$(MAKE) --no-print-directory all
-	@$(BUILD)/tools/layoutfs bench orlov-2002 $(BENCH_ARGUMENTS) \
+	@source=$$(scripts/fetch-source.sh $(BUILD)/source) && \
+	$(BUILD)/tools/layoutfs bench orlov-2002 $${source:+--source "$$source"} $(BENCH_ARGUMENTS) \
 	    $$([ -r /dev/fuse ] && [ -w /dev/fuse ] && echo --mount)
 
 bench: all
