@@ -30,7 +30,7 @@ static const struct stress cases[] = {
 };
 
 struct run {
-    char image[64];
+    char image[300];
     struct clock clock;
     struct log log;
     struct volume *volume;
@@ -85,7 +85,7 @@ static void close_image(struct run *run) {
 }
 
 static void assert_clean(const struct run *run) {
-    char command[512];
+    char command[1024];
     if (system("command -v e2fsck >/dev/null 2>&1") != 0)
         return;
     snprintf(command, sizeof command, "e2fsck -fn %s >%s.log 2>&1 || { cat %s.log; false; }",
@@ -196,7 +196,7 @@ static void thin_out(struct run *run) {
 
 static void run_init(struct run *run) {
     const char *tmp = getenv("TMPDIR");
-    snprintf(run->image, sizeof run->image, "%.32s/ext_stress.%d.img", tmp ? tmp : "/tmp",
+    snprintf(run->image, sizeof run->image, "%s/ext_stress.%d.img", tmp ? tmp : "/tmp",
              (int)getpid());
     clock_init_virtual(&run->clock, NULL);
     run->log = log_to_stderr("test", LOG_LEVEL_WARNING);
