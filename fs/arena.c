@@ -61,14 +61,17 @@ void *arena_take(struct arena *arena, size_t size) {
     if (size > SIZE_MAX / 2)
         return NULL;
     size_t room = round_up(size, size % ALIGNMENT ? 16 : ALIGNMENT);
-    if (room % ALIGNMENT == 0 && arena->next)
-        arena->next = (char *)round_up((uintptr_t)arena->next, ALIGNMENT);
-    if (OBJECTS_APART || arena->next + room > arena->end || !arena->next) {
+    uintptr_t next = (uintptr_t)arena->next;
+    size_t padding = room % ALIGNMENT ? 0 : round_up(next, ALIGNMENT) - next;
+    size_t left = (size_t)(arena->end - arena->next);
+
+    if (OBJECTS_APART || padding + room > left) {
         if (add_piece(arena, room))
             return NULL;
+        padding = 0;
     }
-    void *object = arena->next;
-    arena->next += room;
+    char *object = arena->next + padding;
+    arena->next = object + room;
     return object;
 }
 

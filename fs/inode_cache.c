@@ -21,11 +21,11 @@ struct inode_cache {
     struct volume *volume;
     pthread_mutex_t mutex;
     struct inode **buckets;
-    uint32_t bucket_count; /* a power of two */
-    uint32_t count;        /* in the table */
+    uint32_t bucket_count;       /* a power of two */
+    uint32_t count;              /* in the table */
     _Atomic uint32_t idle_count; /* on the LRU list */
-    uint32_t limit;        /* of idle inodes */
-    struct inode_list lru; /* head: least recently used */
+    uint32_t limit;              /* of idle inodes */
+    struct inode_list lru;       /* head: least recently used */
     struct inode_list dirty;
     struct recycler recycler;
 };

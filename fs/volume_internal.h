@@ -22,8 +22,8 @@ int inode_cache_create(struct volume *volume, struct inode_cache **cache);
 void inode_cache_destroy(struct inode_cache *cache);
 /* A new in-core inode, not yet in the table, with one reference and all else zero. */
 struct inode *inode_cache_new(struct volume *volume);
-/* Enters an inode made by inode_cache_new once it has its number. -EUCLEAN: another inode in use has
- * that number, so the volume's record of free ones is damaged. */
+/* Enters an inode made by inode_cache_new once it has its number. -EUCLEAN: another inode in use
+ * has that number, so the volume's record of free ones is damaged. */
 int inode_cache_insert(struct inode *inode);
 /* Gives up an inode made by inode_cache_new that was never inserted. */
 void inode_cache_abandon(struct inode *inode);
