@@ -46,8 +46,7 @@ void fuse_block_signals(void) {
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* --- unmounting --------------------------------------------------------------------------------
- */
+/* --- unmounting ------------------------------------------------------------------------------ */
 
 static int run_fusermount(const char *mount_point, bool lazy) {
     char program[] = "fusermount3", unmount[] = "-u", lazily[] = "-uz", end[] = "--";
@@ -73,8 +72,7 @@ int fuse_unmount(const char *mount_point, bool lazy) {
     return errno == EPERM ? run_fusermount(mount_point, lazy) : -errno;
 }
 
-/* --- reading and writing the session's descriptor -----------------------------------------------
- */
+/* --- reading and writing the session's descriptor -------------------------------------------- */
 
 /* The one place where a serving thread can be cancelled. */
 static ssize_t session_read(int descriptor, void *buffer, size_t size, void *userdata) {
@@ -133,8 +131,7 @@ static int handshake(struct fuse_server *server) {
     return result < 0 ? result : -ENOTCONN;
 }
 
-/* --- threads -----------------------------------------------------------------------------------
- */
+/* --- threads --------------------------------------------------------------------------------- */
 
 static void release_memory(void *context) {
     free(((struct fuse_buf *)context)->mem);
@@ -228,8 +225,7 @@ static int serve_all(struct fuse_server *server, unsigned wanted) {
     return error;
 }
 
-/* --- the session -------------------------------------------------------------------------------
- */
+/* --- the session ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

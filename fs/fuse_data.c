@@ -55,8 +55,7 @@ static size_t at_most(size_t size, size_t limit) {
     return size < limit ? size : limit;
 }
 
-/* --- file data ---------------------------------------------------------------------------------
- */
+/* --- file data ------------------------------------------------------------------------------- */
 
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *file) {
@@ -125,8 +124,7 @@ void fuse_server_lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int wh
         fuse_reply_lseek(request, found);
 }
 
-/* --- directory listings ------------------------------------------------------------------------
- */
+/* --- directory listings ---------------------------------------------------------------------- */
 
 struct listing {
     fuse_req_t request;
@@ -216,8 +214,7 @@ void fuse_server_readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, o
     list(request, node, size, cookie, true);
 }
 
-/* --- extended attributes -----------------------------------------------------------------------
- */
+/* --- extended attributes --------------------------------------------------------------------- */
 
 /* A format without them says so once: the kernel then never asks again, which saves a request for
  * security.capability with the first write to each file. */

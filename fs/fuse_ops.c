@@ -79,8 +79,7 @@ static void reply_attributes(fuse_req_t request, struct inode *inode) {
     fuse_reply_attr(request, &stat, VALID_SECONDS);
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 static void op_lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
     struct inode *dir = fuse_server_inode(request, parent);
@@ -233,8 +232,7 @@ static void op_readlink(fuse_req_t request, fuse_ino_t node) {
         fuse_reply_readlink(request, target);
 }
 
-/* --- attributes --------------------------------------------------------------------------------
- */
+/* --- attributes ------------------------------------------------------------------------------ */
 
 static void op_getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file) {
     struct inode *inode = fuse_server_inode(request, node);
@@ -388,8 +386,7 @@ static void op_ioctl(fuse_req_t request, fuse_ino_t node, unsigned int command, 
     volume_put(inode, 1);
 }
 
-/* --- the session -------------------------------------------------------------------------------
- */
+/* --- the session ----------------------------------------------------------------------------- */
 
 /* Nothing is kept of an open file or directory, so there is nothing to do here, nor at a release:
  * ENOSYS tells the kernel to do both by itself from now on, if it is one that can. */

@@ -300,8 +300,7 @@ struct layout {
 int mapped_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 int mapped_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 
-/* --- the registry (layouts/registry.c) ---------------------------------------------------------
- */
+/* --- the registry (layouts/registry.c) ------------------------------------------------------- */
 
 /* All layouts, ended by NULL. */
 extern const struct layout *const layout_registry[];

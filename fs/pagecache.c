@@ -70,8 +70,7 @@ void page_cache_destroy(struct page_cache *cache) {
     free(cache);
 }
 
-/* --- one page; the pool's mutex is held ---------------------------------------------------------
- */
+/* --- one page; the pool's mutex is held ------------------------------------------------------ */
 
 void page_cache_enlist(struct inode *inode) {
     struct page_cache *cache = cache_of(inode);
@@ -171,8 +170,7 @@ static struct page *page_add(struct inode *inode, uint64_t index) {
     return page;
 }
 
-/* --- loading; the pool's mutex is held and released meanwhile ------------------------------------
- */
+/* --- loading; the pool's mutex is held and released meanwhile -------------------------------- */
 
 /* Adds pages from `index` on until one is there already; they are `loading`. */
 static unsigned page_add_run(struct inode *inode, uint64_t index, uint64_t limit,

@@ -47,8 +47,7 @@ static const struct machine wall_machine = {
     .readahead_bytes = 1 << 20,
 };
 
-/* --- shared helpers ------------------------------------------------------------------------------
- */
+/* --- shared helpers -------------------------------------------------------------------------- */
 
 pthread_rwlock_t *inode_data_lock(struct inode *inode) {
     return &inode->volume->data_locks[inode->ino % VOLUME_DATA_LOCKS];
@@ -110,8 +109,7 @@ void volume_end_operation(struct volume *volume) {
         volume_tick(volume);
 }
 
-/* --- mounting ------------------------------------------------------------------------------------
- */
+/* --- mounting -------------------------------------------------------------------------------- */
 
 static unsigned table_count(const struct option_spec *table) {
     unsigned count = 0;
@@ -303,8 +301,7 @@ int volume_open(const struct volume_config *config, struct volume **out) {
     return 0;
 }
 
-/* --- inodes and attributes -----------------------------------------------------------------------
- */
+/* --- inodes and attributes ------------------------------------------------------------------- */
 
 int volume_get(struct volume *volume, uint64_t ino, struct inode **inode) {
     pthread_rwlock_rdlock(&volume->lock);
@@ -419,8 +416,7 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
     return error;
 }
 
-/* --- extended attributes
- * -------------------------------------------------------------------------- */
+/* --- extended attributes --------------------------------------------------------------------- */
 
 int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size) {
     struct volume *volume = inode->volume;
@@ -496,8 +492,7 @@ int volume_removexattr(struct inode *inode, const char *name) {
     return error;
 }
 
-/* --- the whole volume
- * ------------------------------------------------------------------------------ */
+/* --- the whole volume ------------------------------------------------------------------------ */
 
 int volume_statfs(struct volume *volume, struct volume_usage *usage) {
     pthread_rwlock_rdlock(&volume->lock);

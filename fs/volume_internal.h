@@ -59,6 +59,11 @@ int volume_readable(const struct volume *volume);
 /* layout->step_begin/step_end where the layout has them. Exclusive lock. */
 int volume_step_begin(struct volume *volume);
 int volume_step_end(struct volume *volume, int error);
+/* A change as most operations make it: takes the exclusive lock and begins a step of a volume that
+ * can be written. On failure nothing is held. volume_change_end ends the step, releases the lock
+ * and returns `error`, or what ending the step gave. */
+int volume_change_begin(struct volume *volume);
+int volume_change_end(struct volume *volume, int error);
 pthread_rwlock_t *inode_data_lock(struct inode *inode);
 /* Under a virtual clock, ends every public operation: volume_tick if it is due. Holding no lock. */
 void volume_end_operation(struct volume *volume);

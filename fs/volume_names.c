@@ -110,8 +110,7 @@ int volume_lookup(struct inode *dir, const char *name, uint32_t length, struct i
     return error;
 }
 
-/* --- creating -----------------------------------------------------------------------------------
- */
+/* --- creating -------------------------------------------------------------------------------- */
 
 static void new_inode_fill(struct inode *inode, const struct inode *dir,
                            const struct create_request *request) {
@@ -250,8 +249,7 @@ int volume_link(struct inode *inode, struct inode *dir, const char *name, uint32
     return error;
 }
 
-/* --- removing -----------------------------------------------------------------------------------
- */
+/* --- removing -------------------------------------------------------------------------------- */
 
 /* Takes one name away from an inode (a directory loses both its counts). */
 static int drop_link(struct inode *inode, struct timestamp now) {
@@ -332,8 +330,7 @@ int volume_rmdir(struct inode *dir, const char *name, uint32_t length) {
     return remove_name(dir, name, length, true);
 }
 
-/* --- renaming -----------------------------------------------------------------------------------
- */
+/* --- renaming -------------------------------------------------------------------------------- */
 
 /* -EINVAL when `dir` is `ancestor` or lies below it: a directory cannot move into itself. */
 static int not_below(struct inode *dir, const struct inode *ancestor) {
@@ -517,8 +514,7 @@ int volume_rename(struct inode *dir, const char *name, uint32_t length, struct i
     return error;
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 int volume_readdir(struct inode *dir, uint64_t cookie, dir_visit visit, void *context) {
     struct volume *volume = dir->volume;

@@ -139,8 +139,7 @@ int page_cache_flush(struct inode *inode, bool wait) {
     return result < 0 ? (int)result : error;
 }
 
-/* --- many inodes; no locks held ------------------------------------------------------------------
- */
+/* --- many inodes; no locks held -------------------------------------------------------------- */
 
 static uint64_t writeback_dirty_bytes(const struct volume *volume) {
     return volume->page_cache->dirty_bytes +

@@ -238,8 +238,7 @@ static struct elevator_request *queue_merge(struct elevator_device *e,
     return NULL;
 }
 
-/* --- choosing the next request -----------------------------------------------------------------
- */
+/* --- choosing the next request --------------------------------------------------------------- */
 
 static enum device_operation choose_direction(struct elevator_device *e) {
     bool reads = !RB_EMPTY(&e->sorted[DEVICE_READ]);
@@ -275,8 +274,7 @@ static struct elevator_request *choose_fifo(struct elevator_device *e) {
     return read->sequence < write->sequence ? read : write;
 }
 
-/* --- events ------------------------------------------------------------------------------------
- */
+/* --- events ---------------------------------------------------------------------------------- */
 
 static void account_dispatch(struct elevator_device *e, const struct elevator_request *request) {
     uint64_t lba = request->command.lba;
@@ -358,8 +356,7 @@ static void elevator_idle(struct elevator_device *e) {
     clock_wait_until(e->device.clock, e->now);
 }
 
-/* --- the device contract -----------------------------------------------------------------------
- */
+/* --- the device contract --------------------------------------------------------------------- */
 
 static void plug(struct elevator_device *e) {
     if (e->queued == 0 && e->in_disk == 0) {

@@ -21,8 +21,7 @@
 
 #define DIR_PREFETCH_BLOCKS 8u
 
-/* --- entries ------------------------------------------------------------------------------------
- */
+/* --- entries --------------------------------------------------------------------------------- */
 
 static uint8_t dirent_type_of(const struct ext *ext, uint32_t mode) {
     static const uint8_t types[16] = {
@@ -86,8 +85,7 @@ bool ext_dir_emit(const struct ext_disk_dirent *entry, uint64_t cookie, dir_visi
     return visit(context, &out);
 }
 
-/* --- blocks -------------------------------------------------------------------------------------
- */
+/* --- blocks ---------------------------------------------------------------------------------- */
 
 void ext_dir_block_clear(struct ext *ext, void *block) {
     struct ext_disk_dirent *entry = block;
@@ -305,8 +303,7 @@ static struct ext_disk_dirent *dir_slot_entry(const struct ext_dir_slot *slot) {
     return (struct ext_disk_dirent *)((char *)buffer_data(slot->buffer) + slot->offset);
 }
 
-/* --- finding ------------------------------------------------------------------------------------
- */
+/* --- finding --------------------------------------------------------------------------------- */
 
 static int linear_find(struct inode *dir, const char *name, uint32_t length,
                        struct ext_dir_slot *slot) {
@@ -366,8 +363,7 @@ int ext_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_t 
     return 0;
 }
 
-/* --- changing -----------------------------------------------------------------------------------
- */
+/* --- changing -------------------------------------------------------------------------------- */
 
 static int linear_insert(struct inode *dir, const struct ext_dir_name *name) {
     struct ext *ext = ext_of(dir->volume);
@@ -535,8 +531,7 @@ int ext_dir_initialise(struct inode *dir, uint64_t parent_ino) {
     return 0;
 }
 
-/* --- walking ------------------------------------------------------------------------------------
- */
+/* --- walking --------------------------------------------------------------------------------- */
 
 /* Cookies of a linear directory: one more than the entry's byte offset. Entries do not move, but
  * the one at a cookie may be gone and its space merged, so a walk starts at the block's beginning.

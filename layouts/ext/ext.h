@@ -187,8 +187,7 @@ int ext_features_check(const struct ext_disk_super *super, bool read_only, const
 
 int ext_format(struct device *device, const struct options *options);
 
-/* --- group.c: bitmaps
- * ----------------------------------------------------------------------------- */
+/* --- group.c: bitmaps ------------------------------------------------------------------------ */
 
 /* Allocates up to *count contiguous blocks, at least 1, the first as near `goal` as can be (0: no
  * goal, the inode's group). *count: how many were got. Reserved blocks are refused unless the
@@ -209,8 +208,7 @@ int ext_inode_number_used(struct ext *ext, uint64_t ino);
 int ext_block_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer);
 int ext_inode_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer);
 
-/* --- placement.c: strategies
- * ------------------------------------------------------------------------ */
+/* --- placement.c: strategies ----------------------------------------------------------------- */
 
 /* The group for a new directory under `dir`, or for another new inode in it. -ENOSPC. */
 int ext_place_directory(struct ext *ext, struct inode *dir, uint32_t *group);
@@ -228,8 +226,7 @@ uint32_t ext_window_clip(const struct ext *ext, uint64_t ino, uint64_t block, ui
                          uint64_t *end);
 void ext_windows_discard(struct ext *ext);
 
-/* --- inode.c
- * ---------------------------------------------------------------------------------------- */
+/* --- inode.c --------------------------------------------------------------------------------- */
 
 int ext_inode_load(struct inode *inode);
 int ext_inode_store(struct inode *inode);
@@ -240,8 +237,7 @@ void ext_inode_evict(struct inode *inode);
 int ext_inode_record(struct ext *ext, uint64_t ino, struct buffer **buffer,
                      struct ext_disk_inode **record);
 
-/* --- indirect.c
- * ------------------------------------------------------------------------------------- */
+/* --- indirect.c ------------------------------------------------------------------------------ */
 
 /* The physical run that holds `logical`: *physical 0 and *count > 0 for a hole. Shared. */
 int ext_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t *count);
@@ -263,8 +259,7 @@ int ext_blocks_each(struct inode *inode,
                     int (*visit)(void *context, uint64_t block, uint64_t logical, bool metadata),
                     void *context);
 
-/* --- dir.c, htree.c, hash.c
- * ---------------------------------------------------------------------------- */
+/* --- dir.c, htree.c, hash.c ------------------------------------------------------------------ */
 
 int ext_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_t *ino);
 int ext_dir_insert(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
@@ -278,16 +273,14 @@ int ext_dir_initialise(struct inode *dir, uint64_t parent_ino);
 void ext_hash_name(const char *name, uint32_t length, enum ext_hash_version version,
                    const uint32_t seed[4], uint32_t *major, uint32_t *minor);
 
-/* --- symlink.c
- * ------------------------------------------------------------------------------------------- */
+/* --- symlink.c ------------------------------------------------------------------------------- */
 
 int ext_symlink_write(struct inode *inode, const char *target, uint32_t length);
 int ext_symlink_read(struct inode *inode, char *target);
 /* A symlink whose target lies in the inode's block slots. */
 bool ext_symlink_is_fast(struct inode *inode);
 
-/* --- xattr.c
- * ---------------------------------------------------------------------------------------------- */
+/* --- xattr.c --------------------------------------------------------------------------------- */
 
 int64_t ext_xattr_get(struct inode *inode, const char *name, void *value, size_t size);
 int ext_xattr_set(struct inode *inode, const char *name, const void *value, size_t size, int flags);
@@ -296,8 +289,7 @@ int64_t ext_xattr_list(struct inode *inode, char *list, size_t size);
 /* The inode is being freed: drops its share of the attribute block. */
 int ext_xattr_free(struct inode *inode);
 
-/* --- check.c, describe.c
- * ------------------------------------------------------------------------------------ */
+/* --- check.c, describe.c --------------------------------------------------------------------- */
 
 int ext_check(struct device *device, const struct log *log, struct check_report *report);
 int ext_describe(struct volume *volume, enum describe_kind kind, uint64_t number, json_t **object);

@@ -27,8 +27,7 @@
 #define HTREE_COOKIE_TIES  256u
 #define HTREE_CONTINUATION 1u
 
-/* --- index blocks -------------------------------------------------------------------------------
- */
+/* --- index blocks ---------------------------------------------------------------------------- */
 
 bool ext_htree_indexed(const struct inode *dir) {
     const struct ext_inode *private = (const struct ext_inode *)(dir + 1);
@@ -185,8 +184,7 @@ static int htree_advance(struct inode *dir, struct ext_htree_path *path) {
     return htree_descend(dir, path);
 }
 
-/* --- finding ------------------------------------------------------------------------------------
- */
+/* --- finding --------------------------------------------------------------------------------- */
 
 uint32_t ext_htree_hash(struct ext *ext, enum ext_hash_version version, const char *name,
                         uint32_t length) {

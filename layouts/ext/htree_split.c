@@ -19,8 +19,7 @@
 
 #include "layouts/ext/dir.h"
 
-/* --- leaves -------------------------------------------------------------------------------------
- */
+/* --- leaves ---------------------------------------------------------------------------------- */
 
 /* An entry of a leaf under division: hash, then offset and size in the block; sorts as a number. */
 typedef uint64_t leaf_item;
@@ -138,8 +137,7 @@ static int leaf_divided_insert(struct inode *dir, const struct leaf_division *di
         dir->ino, target->block);
 }
 
-/* --- index blocks -------------------------------------------------------------------------------
- */
+/* --- index blocks ---------------------------------------------------------------------------- */
 
 static void frame_set_count(struct ext_htree_frame *frame, uint32_t count) {
     struct ext_disk_dx_countlimit *header = (struct ext_disk_dx_countlimit *)frame->entries;
@@ -216,8 +214,7 @@ static void index_split_node(const struct ext *ext, struct ext_htree_path *path,
     *node = upper;
 }
 
-/* --- inserting ----------------------------------------------------------------------------------
- */
+/* --- inserting ------------------------------------------------------------------------------- */
 
 /* Divides the leaf that the path has led to, which is full. */
 static int htree_split(struct inode *dir, struct ext_htree_path *path, struct buffer *leaf,

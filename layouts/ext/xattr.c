@@ -30,8 +30,7 @@ static inline uint32_t xattr_round(uint32_t size) {
     return (size + XATTR_ALIGN - 1) & ~(XATTR_ALIGN - 1);
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 struct xattr_name {
     uint8_t index;
@@ -73,8 +72,7 @@ static bool xattr_name_is_acl(const struct xattr_name *name) {
     return name->index == EXT_XATTR_POSIX_ACL_ACCESS || name->index == EXT_XATTR_POSIX_ACL_DEFAULT;
 }
 
-/* --- areas --------------------------------------------------------------------------------------
- */
+/* --- areas ----------------------------------------------------------------------------------- */
 
 struct xattr {
     struct xattr_name name;
@@ -191,8 +189,7 @@ static uint32_t xattr_image_make(char *image, uint32_t size, uint32_t first,
     return hash;
 }
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists ----------------------------------------------------------------------------------- */
 
 static int xattr_name_compare(const struct xattr_name *a, const struct xattr_name *b) {
     if (a->index != b->index)
@@ -236,8 +233,7 @@ static bool xattr_list_insert(struct xattr_list *list, const struct xattr *item,
     return false;
 }
 
-/* --- the two places -----------------------------------------------------------------------------
- */
+/* --- the two places -------------------------------------------------------------------------- */
 
 enum { XATTR_IN_INODE, XATTR_IN_BLOCK, XATTR_PLACES };
 
@@ -340,8 +336,7 @@ static struct xattr *xattr_state_find(struct xattr_state *state, const struct xa
     return item ? item : xattr_list_find(&state->lists[XATTR_IN_BLOCK], name);
 }
 
-/* --- storing ------------------------------------------------------------------------------------
- */
+/* --- storing --------------------------------------------------------------------------------- */
 
 static void xattr_inode_store(const struct xattr_area *area, const struct xattr_list *list) {
     char image[PAGE_SIZE_BYTES];
@@ -484,8 +479,7 @@ static int xattr_change(struct inode *inode, const struct xattr *item, int flags
     return rc;
 }
 
-/* --- the contract's functions -------------------------------------------------------------------
- */
+/* --- the contract's functions ---------------------------------------------------------------- */
 
 static int64_t xattr_value_copy(struct inode *inode, const struct xattr *item, void *value,
                                 size_t size) {

@@ -152,8 +152,7 @@ static int symlink_read(struct inode *inode, char *target) {
     return 0;
 }
 
-/* --- life of a volume ---------------------------------------------------------------------------
- */
+/* --- life of a volume ------------------------------------------------------------------------ */
 
 static int make_root(struct volume *volume, uint32_t permissions) {
     struct memory_node *node;

@@ -76,8 +76,7 @@ static struct device *flat_open(uint8_t *bytes, uint64_t size, struct clock *clo
     return &flat->device;
 }
 
-/* --- where the structures are
- * ---------------------------------------------------------------------- */
+/* --- where the structures are ---------------------------------------------------------------- */
 
 struct region {
     uint64_t offset;
@@ -101,8 +100,7 @@ static void map_add(void *context, const struct trace_record *record) {
     map->regions[purpose][n] = (struct region){record->offset, record->length};
 }
 
-/* --- the sound volume
- * ------------------------------------------------------------------------------- */
+/* --- the sound volume ------------------------------------------------------------------------ */
 
 static struct inode *make(struct inode *dir, const char *name, uint32_t mode, const char *target) {
     struct create_request request = {.mode = mode, .target = target};
@@ -163,8 +161,7 @@ static void fill_volume(struct volume *volume) {
     volume_put(root, 1);
 }
 
-/* --- using a volume that may be damaged
- * ---------------------------------------------------------------- */
+/* --- using a volume that may be damaged ------------------------------------------------------ */
 
 struct walk {
     struct volume *volume;
@@ -304,8 +301,7 @@ static void use_volume(struct volume *volume, uint64_t random) {
     free(walk);
 }
 
-/* --- damage
- * --------------------------------------------------------------------------------------------- */
+/* --- damage ---------------------------------------------------------------------------------- */
 
 static void damage_field(uint8_t *at, uint32_t room, uint64_t *random) {
     static const uint64_t values[] = {0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF};
@@ -371,8 +367,7 @@ static uint64_t damage(uint8_t *image, uint64_t size, const struct map *map, uin
     return size;
 }
 
-/* --- one mutant
- * -------------------------------------------------------------------------------------------- */
+/* --- one mutant ------------------------------------------------------------------------------ */
 
 struct voice {
     unsigned sentences;

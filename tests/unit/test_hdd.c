@@ -143,8 +143,7 @@ static double random_read_iops(struct bench *bench, unsigned depth) {
     return READS * 1e9 / (double)(bench->clock.now_ns - start);
 }
 
-/* --- what the data sheet says --------------------------------------------------------------------
- */
+/* --- what the data sheet says ---------------------------------------------------------------- */
 
 static double expected_random_ms(const struct disk_preset *preset) {
     return (double)(preset->seek_average_ns + preset->overhead_ns) / 1e6 + 30e3 / preset->rpm;

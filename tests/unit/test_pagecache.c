@@ -274,8 +274,7 @@ START_TEST(test_against_array) {
 }
 END_TEST
 
-/* --- over a modelled disk, where requests stay in flight
- * ------------------------------------------ */
+/* --- over a modelled disk, where requests stay in flight ------------------------------------- */
 
 static int first_preset(void *context, const struct disk_preset *preset) {
     *(struct disk_preset *)context = *preset;
