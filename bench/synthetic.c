@@ -148,8 +148,7 @@ static const uint32_t size_quantiles[65] = {
     1439, 1518, 1603, 1694, 1792, 1897, 2011, 2135, 2271, 2420, 2583,  2765,  2968,
     3197, 3457, 3755, 4102, 4513, 5008, 5621, 6407, 7461, 8984, 11475, 16803, 74484};
 
-/* --- the list of files before it is a source ---------------------------------------------------
- */
+/* --- the list of files before it is a source ------------------------------------------------- */
 
 struct draft {
     char path[160];
@@ -279,8 +278,7 @@ static void draft_all(struct plan *plan) {
     }
 }
 
-/* --- making it a source ------------------------------------------------------------------------
- */
+/* --- making it a source ---------------------------------------------------------------------- */
 
 /* A directory's contents follow it at once: '/' sorts before every other byte. */
 static int by_path(const void *left, const void *right) {

@@ -176,8 +176,7 @@ int tree_unpack(struct workload_run *run, int64_t cpu_ns_per_kb) {
     return error;
 }
 
-/* --- a directory's names, read before they are used --------------------------------------------
- */
+/* --- a directory's names, read before they are used ------------------------------------------ */
 
 struct names {
     char *text; /* type (4 bytes), name, 0; repeated */

@@ -27,8 +27,7 @@
 #include "tools/image.h"
 #include "tools/tool.h"
 
-/* --- mount options -----------------------------------------------------------------------------
- */
+/* --- mount options --------------------------------------------------------------------------- */
 
 struct mount_options {
     char *fuse;   /* for the kernel, by way of libfuse */
@@ -117,8 +116,7 @@ static bool default_options(struct mount_options *options, const char *type) {
     return done;
 }
 
-/* --- the serving process ------------------------------------------------------------------------
- */
+/* --- the serving process --------------------------------------------------------------------- */
 
 struct mount {
     const char *image, *directory; /* absolute, except "none" */
@@ -291,8 +289,7 @@ static int serve_in_background(struct mount *mount) {
     return tool_fail("%s: the serving process died before the mount was ready", mount->image);
 }
 
-/* --- layoutfs mount -----------------------------------------------------------------------------
- */
+/* --- layoutfs mount -------------------------------------------------------------------------- */
 
 struct mount_arguments {
     char *image, *directory;
@@ -375,8 +372,7 @@ int tool_mount(int argc, char **argv) {
     return code;
 }
 
-/* --- layoutfs umount ----------------------------------------------------------------------------
- */
+/* --- layoutfs umount ------------------------------------------------------------------------- */
 
 static const struct argp_option umount_argp_options[] = {{0}};
 
