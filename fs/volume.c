@@ -77,6 +77,22 @@ int volume_step_end(struct volume *volume, int error) {
     return error ? error : end;
 }
 
+int volume_change_begin(struct volume *volume) {
+    pthread_rwlock_wrlock(&volume->lock);
+    int error = volume_writable(volume);
+    if (!error)
+        error = volume_step_begin(volume);
+    if (error)
+        pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+int volume_change_end(struct volume *volume, int error) {
+    error = volume_step_end(volume, error);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
 static bool time_before(struct timestamp a, struct timestamp b) {
     return a.seconds != b.seconds ? a.seconds < b.seconds : a.nanoseconds < b.nanoseconds;
 }
@@ -384,19 +400,14 @@ static int setattr_allowed(const struct inode *inode, unsigned mask) {
     return inode->flags & INODE_APPEND && mask & ~harmless ? -EPERM : 0;
 }
 
-static int setattr_locked(struct inode *inode, unsigned mask, const struct attributes *a) {
-    struct volume *volume = inode->volume;
-    int error = volume_writable(volume);
+static int setattr_step(struct inode *inode, unsigned mask, const struct attributes *a) {
+    int error = setattr_allowed(inode, mask);
 
-    if (!error)
-        error = setattr_allowed(inode, mask);
-    if (!error)
-        error = volume_step_begin(volume);
     if (error)
         return error;
     apply_attributes(inode, mask, a);
-    apply_times(inode, mask, a, volume_now(volume));
-    return volume_step_end(volume, inode_store(inode));
+    apply_times(inode, mask, a, volume_now(inode->volume));
+    return inode_store(inode);
 }
 
 int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *attributes) {
@@ -408,9 +419,9 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
         mask &= ~(unsigned)SETATTR_SIZE;
     }
     if (!error && mask) {
-        pthread_rwlock_wrlock(&volume->lock);
-        error = setattr_locked(inode, mask, attributes);
-        pthread_rwlock_unlock(&volume->lock);
+        error = volume_change_begin(volume);
+        if (!error)
+            error = volume_change_end(volume, setattr_step(inode, mask, attributes));
     }
     volume_end_operation(volume);
     return error;
@@ -444,52 +455,43 @@ int64_t volume_listxattr(struct inode *inode, char *list, size_t size) {
     return result;
 }
 
-/* Sets (value not NULL) or removes; exclusive lock held. */
+/* Sets the attribute, or removes it where value is NULL. */
+static int xattr_step(struct inode *inode, const char *name, const void *value, size_t size,
+                      int flags) {
+    const struct layout *layout = inode->volume->layout;
+
+    if (inode->flags & (INODE_IMMUTABLE | INODE_APPEND))
+        return -EPERM;
+    int error = value ? layout->xattr_set(inode, name, value, size, flags)
+                      : layout->xattr_remove(inode, name);
+    if (error)
+        return error;
+    inode->ctime = volume_now(inode->volume);
+    return inode_store(inode);
+}
+
 static int xattr_change(struct inode *inode, const char *name, const void *value, size_t size,
                         int flags) {
     struct volume *volume = inode->volume;
-    int error = volume_writable(volume);
+    int error = volume_change_begin(volume);
 
-    if (!error && inode->flags & (INODE_IMMUTABLE | INODE_APPEND))
-        error = -EPERM;
     if (!error)
-        error = volume_step_begin(volume);
-    if (error)
-        return error;
-    if (value)
-        error = volume->layout->xattr_set(inode, name, value, size, flags);
-    else
-        error = volume->layout->xattr_remove(inode, name);
-    if (!error) {
-        inode->ctime = volume_now(volume);
-        error = inode_store(inode);
-    }
-    return volume_step_end(volume, error);
+        error = volume_change_end(volume, xattr_step(inode, name, value, size, flags));
+    volume_end_operation(volume);
+    return error;
 }
 
 int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
                     int flags) {
-    struct volume *volume = inode->volume;
-
-    if (!volume->layout->xattr_set)
+    if (!inode->volume->layout->xattr_set)
         return -ENOTSUP;
-    pthread_rwlock_wrlock(&volume->lock);
-    int error = xattr_change(inode, name, value ? value : "", size, flags);
-    pthread_rwlock_unlock(&volume->lock);
-    volume_end_operation(volume);
-    return error;
+    return xattr_change(inode, name, value ? value : "", size, flags);
 }
 
 int volume_removexattr(struct inode *inode, const char *name) {
-    struct volume *volume = inode->volume;
-
-    if (!volume->layout->xattr_remove)
+    if (!inode->volume->layout->xattr_remove)
         return -ENOTSUP;
-    pthread_rwlock_wrlock(&volume->lock);
-    int error = xattr_change(inode, name, NULL, 0, 0);
-    pthread_rwlock_unlock(&volume->lock);
-    volume_end_operation(volume);
-    return error;
+    return xattr_change(inode, name, NULL, 0, 0);
 }
 
 /* --- the whole volume ------------------------------------------------------------------------ */

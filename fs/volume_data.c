@@ -127,23 +127,17 @@ static int data_may_change(struct inode *inode, uint64_t offset) {
  * error. Data lock exclusive. */
 static int64_t write_reserve(struct inode *inode, uint64_t size, uint64_t offset) {
     struct volume *volume = inode->volume;
-    int64_t granted = 0;
-    int error;
+    int error = volume_change_begin(volume);
 
-    pthread_rwlock_wrlock(&volume->lock);
-    error = volume_writable(volume);
-    if (!error)
-        error = volume_step_begin(volume);
-    if (!error) {
-        granted = volume->layout->reserve(inode, offset, size);
-        if (granted > 0) {
-            if (offset + (uint64_t)granted > inode->size)
-                inode->size = offset + (uint64_t)granted;
-            data_modified(inode);
-        }
-        error = volume_step_end(volume, granted < 0 ? (int)granted : 0);
+    if (error)
+        return error;
+    int64_t granted = volume->layout->reserve(inode, offset, size);
+    if (granted > 0) {
+        if (offset + (uint64_t)granted > inode->size)
+            inode->size = offset + (uint64_t)granted;
+        data_modified(inode);
     }
-    pthread_rwlock_unlock(&volume->lock);
+    error = volume_change_end(volume, granted < 0 ? (int)granted : 0);
     return error ? error : granted;
 }
 
@@ -222,22 +216,16 @@ int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint6
 /* The layout's and the attributes' part. Data lock exclusive. */
 static int truncate_layout(struct inode *inode, uint64_t size) {
     struct volume *volume = inode->volume;
-    int error;
+    int error = volume_change_begin(volume);
 
-    pthread_rwlock_wrlock(&volume->lock);
-    error = volume_writable(volume);
-    if (!error)
-        error = volume_step_begin(volume);
+    if (error)
+        return error;
+    error = volume->layout->truncate(inode, size);
     if (!error) {
-        error = volume->layout->truncate(inode, size);
-        if (!error) {
-            inode->size = size;
-            data_modified(inode);
-        }
-        error = volume_step_end(volume, error);
+        inode->size = size;
+        data_modified(inode);
     }
-    pthread_rwlock_unlock(&volume->lock);
-    return error;
+    return volume_change_end(volume, error);
 }
 
 /* Data lock exclusive. */
@@ -281,20 +269,14 @@ static int data_punch(struct inode *inode, uint64_t offset, uint64_t length) {
     struct volume *volume = inode->volume;
     int error = page_cache_zero(inode, offset, length);
 
+    if (!error)
+        error = volume_change_begin(volume);
     if (error)
         return error;
-    pthread_rwlock_wrlock(&volume->lock);
-    error = volume_writable(volume);
+    error = volume->layout->punch(inode, offset, length);
     if (!error)
-        error = volume_step_begin(volume);
-    if (!error) {
-        error = volume->layout->punch(inode, offset, length);
-        if (!error)
-            data_modified(inode);
-        error = volume_step_end(volume, error);
-    }
-    pthread_rwlock_unlock(&volume->lock);
-    return error;
+        data_modified(inode);
+    return volume_change_end(volume, error);
 }
 
 static int fallocate_punch(struct inode *inode, uint64_t offset, uint64_t length) {
