@@ -5,6 +5,7 @@ SHELL = /bin/bash
 BUILD ?= build
 CHECK_BUILD ?= build-check
 SANITIZED_BUILD ?= build-sanitized
+THREADS_BUILD ?= build-threads
 DESTDIR ?=
 BENCH_ARGUMENTS ?=
 
@@ -31,8 +32,9 @@ $(BUILD)/build.ninja:
 	meson setup $(BUILD) -Dbuildtype=debugoptimized -Dtests=disabled
 
 # Everything: warnings are errors; unit and integration tests; the unit tests and the bad-input
-# tests again under the address and undefined-behaviour sanitizers; lint. (In instrumented code the
-# compiler warns of what is not there, so that there warnings are only warnings.)
+# tests again under the address and undefined-behaviour sanitizers, a busy mount under the thread
+# sanitizer; lint. (In instrumented code the compiler warns of what is not there, so that there
+# warnings are only warnings.)
 check:
 	@scripts/install-packages.sh check
 	@[ -f $(CHECK_BUILD)/build.ninja ] || \
@@ -40,9 +42,13 @@ check:
 	@[ -f $(SANITIZED_BUILD)/build.ninja ] || \
 	    meson setup $(SANITIZED_BUILD) -Dtests=enabled -Dman=disabled \
 	        -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+	@[ -f $(THREADS_BUILD)/build.ninja ] || \
+	    meson setup $(THREADS_BUILD) -Dtests=disabled -Dman=disabled \
+	        -Db_sanitize=thread -Db_lundef=false -Doptimization=1
 	ninja -C $(CHECK_BUILD)
 	ninja -C $(SANITIZED_BUILD)
-	tests/run.sh --lint $(CHECK_BUILD) $(SANITIZED_BUILD)
+	ninja -C $(THREADS_BUILD)
+	tests/run.sh --lint $(CHECK_BUILD) $(SANITIZED_BUILD) $(THREADS_BUILD)
 
 # The same tests with more iterations: those that read LAYOUTFS_TEST_FACTOR do that many times more.
 check-long:
@@ -60,4 +66,4 @@ lint: all
 	done
 
 clean:
-	rm -rf $(BUILD) $(CHECK_BUILD) $(SANITIZED_BUILD)
+	rm -rf $(BUILD) $(CHECK_BUILD) $(SANITIZED_BUILD) $(THREADS_BUILD)

@@ -3,12 +3,13 @@
 #
 # Runs the tests and ends with the line "N passed, N failed, N skipped"; exit code 1 if any failed.
 #
-#   tests/run.sh [--jobs N] [--only REGEX] [--lint] BUILD [SANITIZED_BUILD]
+#   tests/run.sh [--jobs N] [--only REGEX] [--lint] BUILD [SANITIZED_BUILD [THREADS_BUILD]]
 #
 # BUILD is a meson build directory: its unit tests and all integration tests run. In
 # SANITIZED_BUILD, made with -Db_sanitize=address,undefined, the unit tests run again and those
 # integration tests that feed the program bad input ("# sanitized" on a line of their own in the
-# script). --lint adds scripts/lint.sh, one test a tool.
+# script). In THREADS_BUILD, made with -Db_sanitize=thread, those run that have "# threads" in the
+# same way. --lint adds scripts/lint.sh, one test a tool.
 #
 # A unit test program counts once for each of its cases. An integration test is one case; it runs in
 # an empty directory of its own, exits with 0 (passed), 77 (skipped, the last line says why) or else,
@@ -25,7 +26,7 @@ export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$source_root/tests/lsan.supp:pr
 time_limit=${LAYOUTFS_TEST_SECONDS:-1200}
 
 usage() {
-    sed -n 's/^# \{0,1\}//; 4,17p' "$0" >&2
+    sed -n 's/^# \{0,1\}//; 4,18p' "$0" >&2
     exit 2
 }
 
@@ -41,9 +42,10 @@ while [ $# -gt 0 ]; do
     *) break ;;
     esac
 done
-[ $# -eq 1 ] || [ $# -eq 2 ] || usage
+[ $# -ge 1 ] && [ $# -le 3 ] || usage
 build=$(cd "$1" && pwd) || exit 2
 sanitized=${2:+$(cd "$2" && pwd)}
+threads=${3:+$(cd "$3" && pwd)}
 
 results=$(mktemp -d "${TMPDIR:-/tmp}/layoutfs-tests.XXXXXX")
 stop() {
@@ -104,6 +106,7 @@ run_test() {
     [ "$skipped" -eq 0 ] || verdict=skip
     [ "$failed" -eq 0 ] || verdict=FAIL
     [ "$build" != "$sanitized" ] || label+=" (sanitized)"
+    [ "$build" != "$threads" ] || label+=" (threads)"
     local elapsed=$(((${EPOCHREALTIME/./} - ${start/./}) / 1000))
     printf '%s  %-44s %4d.%03d s  %s\n' "$verdict" "$label" $((elapsed / 1000)) $((elapsed % 1000)) \
         "$note"
@@ -147,6 +150,7 @@ unit_tests "$build"
 [ -z "$sanitized" ] || unit_tests "$sanitized"
 integration_tests "$build" alone no
 [ -z "$sanitized" ] || integration_tests "$sanitized" sanitized yes
+[ -z "$threads" ] || integration_tests "$threads" threads yes
 if $lint; then
     for tool in format tidy cppcheck shell; do
         start_test lint "$tool" "$build"
