@@ -12,15 +12,19 @@
 #define PIECE_MAX (2u << 20) /* a huge page of the common machines */
 #define ALIGNMENT 64u
 
+/* Under AddressSanitizer, bytes behind each object that nobody may touch. */
 #if defined(__SANITIZE_ADDRESS__)
-#define OBJECTS_APART 1
+#define RED_ZONE 64u
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define OBJECTS_APART 1
+#define RED_ZONE 64u
 #endif
 #endif
-#ifndef OBJECTS_APART
-#define OBJECTS_APART 0
+#ifdef RED_ZONE
+#include <sanitizer/asan_interface.h>
+#else
+#define RED_ZONE                                0u
+#define ASAN_POISON_MEMORY_REGION(start, bytes) ((void)(start), (void)(bytes))
 #endif
 
 /* At the start of each piece. */
@@ -33,19 +37,16 @@ static size_t round_up(size_t size, size_t unit) {
 }
 
 static int add_piece(struct arena *arena, size_t room) {
-    size_t size = sizeof(struct arena_piece) + room;
     size_t alignment = ALIGNMENT;
 
-    if (!OBJECTS_APART) {
-        if (arena->piece_size < PIECE_MIN)
-            arena->piece_size = PIECE_MIN;
-        size = round_up(size, arena->piece_size);
-        if (arena->piece_size == PIECE_MAX)
-            alignment = PIECE_MAX;
-        else
-            arena->piece_size *= 2;
-    }
-    struct arena_piece *piece = aligned_alloc(alignment, round_up(size, alignment));
+    if (arena->piece_size < PIECE_MIN)
+        arena->piece_size = PIECE_MIN;
+    size_t size = round_up(sizeof(struct arena_piece) + room, arena->piece_size);
+    if (arena->piece_size == PIECE_MAX)
+        alignment = PIECE_MAX;
+    else
+        arena->piece_size *= 2;
+    struct arena_piece *piece = aligned_alloc(alignment, size);
     if (!piece)
         return -1;
     if (alignment == PIECE_MAX)
@@ -60,18 +61,19 @@ static int add_piece(struct arena *arena, size_t room) {
 void *arena_take(struct arena *arena, size_t size) {
     if (size > SIZE_MAX / 2)
         return NULL;
-    size_t room = round_up(size, size % ALIGNMENT ? 16 : ALIGNMENT);
+    size_t room = round_up(size, size % ALIGNMENT ? 16 : ALIGNMENT) + RED_ZONE;
     uintptr_t next = (uintptr_t)arena->next;
     size_t padding = room % ALIGNMENT ? 0 : round_up(next, ALIGNMENT) - next;
     size_t left = (size_t)(arena->end - arena->next);
 
-    if (OBJECTS_APART || padding + room > left) {
+    if (padding + room > left) {
         if (add_piece(arena, room))
             return NULL;
         padding = 0;
     }
     char *object = arena->next + padding;
     arena->next = object + room;
+    ASAN_POISON_MEMORY_REGION(object + size, room - size);
     return object;
 }
 

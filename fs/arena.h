@@ -7,7 +7,7 @@
  * malloc costs a page fault every 4 KiB, which is more than all the rest of making a file. Big
  * pieces are aligned for, and advised as, huge pages.
  *
- * Under AddressSanitizer every object is a piece of its own, so that it has red zones around it.
+ * Under AddressSanitizer a red zone follows every object.
  *
  * Locking: the caller's.
  */
