@@ -137,12 +137,18 @@ static void release_memory(void *context) {
     free(((struct fuse_buf *)context)->mem);
 }
 
+static void tell_end(void *context) {
+    sem_post(&((struct fuse_server *)context)->ended);
+}
+
 static void *serve(void *context) {
     struct fuse_buf buffer = {0};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_push(tell_end, context);
     pthread_cleanup_push(release_memory, &buffer);
     while (serve_one(context, &buffer) > 0)
         ;
+    pthread_cleanup_pop(1);
     pthread_cleanup_pop(1);
     return NULL;
 }
@@ -198,6 +204,20 @@ static unsigned thread_count(unsigned wanted) {
     return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
+/* Returns when no thread serves any more. They are joined after the signal thread, which may still
+ * cancel them: a joined thread must not be cancelled. */
+static void await_end(struct fuse_server *server, const pthread_t *signals) {
+    for (unsigned i = 0; i < server->thread_count; i++)
+        while (sem_wait(&server->ended) != 0)
+            ;
+    if (signals) {
+        pthread_cancel(*signals);
+        pthread_join(*signals, NULL);
+    }
+    for (unsigned i = 0; i < server->thread_count; i++)
+        pthread_join(server->threads[i], NULL);
+}
+
 /* Serves until the connection is closed. */
 static int serve_all(struct fuse_server *server, unsigned wanted) {
     pthread_t signals;
@@ -214,12 +234,7 @@ static int serve_all(struct fuse_server *server, unsigned wanted) {
         error = -pthread_create(&signals, NULL, await_signal, server);
         if (error)
             abandon(server);
-        for (unsigned i = 0; i < server->thread_count; i++)
-            pthread_join(server->threads[i], NULL);
-        if (!error) {
-            pthread_cancel(signals);
-            pthread_join(signals, NULL);
-        }
+        await_end(server, error ? NULL : &signals);
     }
     free(server->threads);
     return error;
@@ -343,6 +358,7 @@ int fuse_mount_serve(const struct fuse_mount_config *config) {
         .delayed_writes = config->delayed_writes,
         .buffers_lock = PTHREAD_MUTEX_INITIALIZER,
     };
+    sem_init(&server.ended, 0, 0);
     fuse_block_signals();
     int error = open_session(&server, config);
     if (!error)
@@ -356,6 +372,7 @@ int fuse_mount_serve(const struct fuse_mount_config *config) {
 stop:
     if (server.session)
         close_session(&server);
+    sem_destroy(&server.ended);
     volume_put_all(config->volume);
     int sync_error = volume_sync(config->volume);
     return error ? error : sync_error;

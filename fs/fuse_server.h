@@ -23,6 +23,7 @@
 
 #include <fuse_lowlevel.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "fs/volume.h"
@@ -45,6 +46,7 @@ struct fuse_server {
     const char *mount_point;
     pthread_t *threads; /* that serve; set up before the signal thread starts */
     unsigned thread_count;
+    sem_t ended;           /* posted by each of them at its end */
     bool delayed_writes;   /* as in struct fuse_mount_config */
     bool initialised;      /* INIT has been answered */
     uint32_t kernel_flags; /* what the kernel offered in INIT... */

@@ -190,6 +190,20 @@ exec 8>&- || true
 expect_clean disk.img
 [ "$(layoutfs cat disk.img /busy)" = kept ] || fail "SIGTERM lost data"
 
+# --- the last user may leave at any moment of that
+for _ in $(seq 10); do
+    "$LAYOUTFS" mount -f disk.img mnt &
+    server=$!
+    until mounted mnt; do sleep 0.05; done
+    (while echo x >mnt/many/busy; do :; done) 2>/dev/null &
+    sleep 0.05
+    kill -TERM $server
+    wait $server || fail "SIGTERM to a mount in use: exit status $?"
+    wait
+    mounted mnt && fail "still mounted after SIGTERM under load"
+    expect_clean disk.img
+done
+
 # --- an idle mount ends with SIGTERM just as well
 layoutfs mount disk.img mnt
 head -c 1000000 /dev/urandom >mnt/last
