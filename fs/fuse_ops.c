@@ -242,7 +242,7 @@ static void op_getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_inf
     volume_put(inode, 1);
 }
 
-static unsigned setattr_mask(const struct inode *inode, int wanted, const struct fuse_ctx *caller) {
+static unsigned setattr_mask(struct inode *inode, int wanted, const struct fuse_ctx *caller) {
     static const struct {
         int fuse;
         unsigned ours;
@@ -265,8 +265,12 @@ static unsigned setattr_mask(const struct inode *inode, int wanted, const struct
      * and by truncation unless the caller may keep them. */
     bool new_owner = wanted & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID);
     bool truncated = (wanted & FUSE_SET_ATTR_SIZE) && caller->uid != 0;
-    if (!S_ISDIR(inode->mode) && !(wanted & FUSE_SET_ATTR_MODE) && (new_owner || truncated))
-        mask |= SETATTR_KILL_SUID_SGID;
+    if (!(wanted & FUSE_SET_ATTR_MODE) && (new_owner || truncated)) {
+        struct attributes attributes;
+        volume_getattr(inode, &attributes);
+        if (!S_ISDIR(attributes.mode))
+            mask |= SETATTR_KILL_SUID_SGID;
+    }
     return mask;
 }
 
