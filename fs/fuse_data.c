@@ -85,12 +85,14 @@ void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, si
         fuse_reply_write(request, (size_t)count);
 }
 
+/* The kernel hands no syncfs(2) down: fsync of the root stands for the whole volume. */
 void fuse_server_fsync(fuse_req_t request, fuse_ino_t node, int data_only,
                        struct fuse_file_info *file) {
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return;
-    int error = volume_fsync(inode, data_only);
+    int error = node == FUSE_ROOT_ID ? volume_sync(fuse_server_of(request)->volume)
+                                     : volume_fsync(inode, data_only);
     volume_put(inode, 1);
     fuse_server_reply_error(request, error);
 }

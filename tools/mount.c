@@ -445,6 +445,16 @@ static int wait_for_image(const struct mounted *mounted) {
                                    strerror(errno));
 }
 
+/* Has everything written while the server can still say that it fails: nobody hears it later. */
+static int save(const char *directory) {
+    int root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return errno == ENOTCONN ? -errno : 0; /* the directory may be closed to who unmounts */
+    int error = syncfs(root) == 0 && fsync(root) == 0 ? 0 : -errno;
+    close(root);
+    return error;
+}
+
 int tool_umount(int argc, char **argv) {
     char *directory = NULL, resolved[PATH_MAX];
     struct mounted mounted;
@@ -455,10 +465,17 @@ int tool_umount(int argc, char **argv) {
         directory = resolved;
     if (find_mounted(directory, &mounted) != TOOL_DONE)
         return TOOL_FAILED;
+    int save_error = save(directory);
     int error = fuse_unmount(directory, false);
     if (error == -EBUSY)
         return tool_fail("%s: in use", directory);
     if (error)
         return tool_fail("%s: %s", directory, strerror(-error));
-    return wait_for_image(&mounted);
+    int code = wait_for_image(&mounted);
+    if (save_error == -ENOTCONN)
+        return tool_fail("%s: its server died; the image may be incomplete", mounted.source);
+    if (save_error)
+        return tool_fail("%s: not everything could be written: %s", mounted.source,
+                         strerror(-save_error));
+    return code;
 }

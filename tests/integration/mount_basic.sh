@@ -228,6 +228,24 @@ expect_text 'Read-only' err
 layoutfs umount mnt
 [ "$(sha256sum <disk.img)" = "$before" ] || fail "a read-only mount changed the image"
 
+# --- umount tells that the image is not complete: its disk is full; its server was killed
+if mount -t tmpfs -o size=1M none other 2>err; then
+    truncate -s 64M other/full.img
+    layoutfs mkfs -t ext2 -q other/full.img
+    layoutfs mount other/full.img mnt
+    head -c 4M /dev/urandom >mnt/large
+    expect_exit 1 layoutfs umount mnt
+    expect_text 'No space left' err
+    umount other
+fi
+cp --sparse=always disk.img killed.img
+layoutfs mount killed.img mnt
+# shellcheck disable=SC2046
+kill -KILL $(server_of killed.img)
+expect_exit 1 layoutfs umount "$PWD/mnt"
+expect_text 'server died' err
+mounted mnt && fail "a mount without server stayed"
+
 # --- mistakes get a sentence
 expect_exit 1 layoutfs mount disk.img mnt -o no_such_option
 expect_text 'no_such_option' err
