@@ -10,7 +10,7 @@
 #include "bench/workload.h"
 
 static const struct option_spec mount_parameters[] = {
-    {"files", 0, OPTION_NUMBER, WORKLOAD_OPTIONS, "20000", 1000, 10000000, NULL, "small files"},
+    {"files", 0, OPTION_NUMBER, WORKLOAD_OPTIONS, "20000", 1, 10000000, NULL, "small files"},
     {"bytes", 0, OPTION_SIZE, WORKLOAD_OPTIONS, "80M", 1, INT64_MAX, NULL, "bytes in them"},
     {"stream", 0, OPTION_SIZE, WORKLOAD_OPTIONS, "1G", 0, INT64_MAX, NULL, "bytes of the big file"},
     {"request", 0, OPTION_SIZE, WORKLOAD_OPTIONS, "1M", 4096, 64 << 20, NULL,

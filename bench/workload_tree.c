@@ -7,7 +7,7 @@
 #include "bench/workload.h"
 
 static const struct option_spec tree_parameters[] = {
-    {"files", 0, OPTION_NUMBER, WORKLOAD_OPTIONS, "13035", 1000, 10000000, NULL,
+    {"files", 0, OPTION_NUMBER, WORKLOAD_OPTIONS, "13035", 1, 10000000, NULL,
      "files of the published tree: the size of a synthetic tree, and of a fitted one"},
     {"bytes", 0, OPTION_SIZE, WORKLOAD_OPTIONS, "192000000", 1, INT64_MAX, NULL, "bytes in them"},
     {"unpack_cpu_ns_per_kb", 0, OPTION_NUMBER, WORKLOAD_OPTIONS, "0", 0, 1000000000, NULL,

@@ -91,4 +91,5 @@ expect_text '\./bad\.ini:1:' err
 expect_exit 1 layoutfs bench orlov-2002 --source /nosuch/file
 expect_text '/nosuch/file' err
 expect_exit 2 layoutfs bench --scale 7
+expect_exit 0 layoutfs bench orlov-2002 -q --source synthetic --scale 0.001 --layout orlov
 expect_exit 1 layoutfs bench orlov-2002 --layout nosuch
