@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 extern const struct workload workload_tree, workload_create, workload_mount;
@@ -25,6 +26,13 @@ static int64_t host_cpu_ns(void) {
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return now.tv_sec * NS_PER_SEC + now.tv_nsec;
+}
+
+static int64_t host_system_ns(void) {
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_stime.tv_sec * NS_PER_SEC + usage.ru_stime.tv_usec * NS_PER_US;
 }
 
 /* later - earlier, in place; both are sums that only grow. */
@@ -58,6 +66,7 @@ int step_begin(struct workload_run *run, const char *name, bool timed) {
     step->ns = driver->operations->now_ns(driver);
     step->cpu_ns = driver->operations->cpu_ns(driver);
     step->host_cpu_ns = host_cpu_ns();
+    step->host_system_ns = host_system_ns();
     step_progress(run, 0, 0);
     return 0;
 }
@@ -68,6 +77,7 @@ void step_end(struct workload_run *run, uint64_t files, uint64_t bytes) {
     struct device_stats now;
 
     step->host_cpu_ns = host_cpu_ns() - step->host_cpu_ns;
+    step->host_system_ns = host_system_ns() - step->host_system_ns;
     step->ns = driver->operations->now_ns(driver) - step->ns;
     step->cpu_ns = driver->operations->cpu_ns(driver) - step->cpu_ns;
     driver->operations->stats(driver, &now);

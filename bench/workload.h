@@ -22,7 +22,8 @@ struct step {
     const char *name;
     bool timed; /* false: something the published figures leave out (a reboot, a sync) */
     int64_t ns, cpu_ns;
-    int64_t host_cpu_ns; /* this machine's CPU time; differs from run to run */
+    int64_t host_cpu_ns;    /* this machine's CPU time; differs from run to run */
+    int64_t host_system_ns; /* of which the system's, mostly for memory touched first */
     uint64_t files, bytes;
     struct device_stats device;
 };

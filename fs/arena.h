@@ -38,14 +38,20 @@ struct recycler {
     struct arena arena;
 };
 
-/* A zeroed object, or NULL. */
-static inline void *recycle_get(struct recycler *recycler) {
+/* An object with undefined contents, or NULL. */
+static inline void *recycle_get_dirty(struct recycler *recycler) {
     void **object = recycler->free;
 
-    if (object)
-        recycler->free = *object;
-    else
-        object = arena_take(&recycler->arena, recycler->size);
+    if (!object)
+        return arena_take(&recycler->arena, recycler->size);
+    recycler->free = *object;
+    return object;
+}
+
+/* A zeroed object, or NULL. */
+static inline void *recycle_get(struct recycler *recycler) {
+    void *object = recycle_get_dirty(recycler);
+
     return object ? memset(object, 0, recycler->size) : NULL;
 }
 

@@ -2,8 +2,8 @@
  *
  * Layer: fs/device, a bottom.
  * Sparse memory: a two-level table of 64 KiB chunks, allocated when the first byte other than zero
- * is written. The root is one calloc, whose untouched pages the system does not back, so that
- * terabytes open at once.
+ * is written. The root is one calloc, whose untouched pages the system does not
+ * back, so that terabytes open at once.
  *
  * Invariants:
  *  1. A chunk that is absent reads as zeros.
@@ -67,7 +67,8 @@ static struct leaf *ram_leaf_make(struct ram *ram, uint64_t offset) {
     return made;
 }
 
-static unsigned char *ram_chunk_make(struct ram *ram, uint64_t offset) {
+/* Makes the chunk of `offset`; zeroed unless the request at hand fills it from its start on. */
+static unsigned char *ram_chunk_make(struct ram *ram, uint64_t offset, bool whole) {
     struct leaf *leaf = ram_leaf_make(ram, offset);
     if (!leaf)
         return NULL;
@@ -75,7 +76,7 @@ static unsigned char *ram_chunk_make(struct ram *ram, uint64_t offset) {
     pthread_mutex_lock(&ram->mutex);
     unsigned char *chunk = *slot;
     if (!chunk) {
-        chunk = recycle_get(&ram->chunks);
+        chunk = whole ? recycle_get_dirty(&ram->chunks) : recycle_get(&ram->chunks);
         atomic_store_explicit(slot, chunk, memory_order_release);
     }
     pthread_mutex_unlock(&ram->mutex);
@@ -109,13 +110,21 @@ static void ram_read(const struct ram *ram, uint64_t offset, unsigned char *byte
     }
 }
 
-static int ram_write(struct ram *ram, uint64_t offset, const unsigned char *bytes, size_t length) {
+/* Does the request cover the whole chunk that holds `offset`? */
+static bool ram_covers(const struct device_request *request, uint64_t offset) {
+    uint64_t start = offset - offset % CHUNK_SIZE;
+    return start >= request->offset && start + CHUNK_SIZE <= request->offset + request->length;
+}
+
+/* Writes one piece of the request. */
+static int ram_write(struct ram *ram, const struct device_request *request, uint64_t offset,
+                     const unsigned char *bytes, size_t length) {
     while (length > 0) {
         size_t within = offset % CHUNK_SIZE;
         size_t piece = smaller(length, CHUNK_SIZE - within);
         unsigned char *chunk = ram_chunk(ram, offset);
         if (!chunk && !all_zero(bytes, piece)) {
-            chunk = ram_chunk_make(ram, offset);
+            chunk = ram_chunk_make(ram, offset, within == 0 && ram_covers(request, offset));
             if (!chunk)
                 return -ENOSPC;
         }
@@ -137,7 +146,7 @@ static int ram_submit(struct device *device, const struct device_request *reques
         if (request->operation == DEVICE_READ)
             ram_read(ram, offset, piece->iov_base, piece->iov_len);
         else
-            error = ram_write(ram, offset, piece->iov_base, piece->iov_len);
+            error = ram_write(ram, request, offset, piece->iov_base, piece->iov_len);
         offset += piece->iov_len;
     }
     if (error)
