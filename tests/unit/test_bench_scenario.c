@@ -80,7 +80,7 @@ static const struct {
     {"[scenario]\nrepeat = 0\n", "file.ini:2:", "repeat"},
     {"[workload none]\nx = 1\n", "file.ini:2:", "none"},
     {"[workload tree]\nfiles = few\n", "file.ini:2:", "few"},
-    {"[workload tree]\nfiles = 1\n", "file.ini:2:", "files"},
+    {"[workload tree]\nfiles = 0\n", "file.ini:2:", "files"},
     {"[workload tree]\nnosuch = 1\n", "file.ini:2:", "nosuch"},
     {"[workload tree]\nfiles = 2000\n[workload create]\ncount = 1\n", "file.ini:4:", "create"},
     {"[row a]\npublished.unpack = soon\n", "file.ini:2:", "soon"},
@@ -138,7 +138,8 @@ START_TEST(test_scale) {
     ck_assert_int_eq(options_number(&scenario->parameters, "files"), 1000);
     ck_assert_int_eq(options_number(&scenario->parameters, "bytes"), 96000000);
     ck_assert_uint_eq(scenario->memory, 10485760u / 1000 * 500);
-    ck_assert_int_eq(scenario_scale(scenario, 100), -EINVAL);
+    ck_assert_int_eq(scenario_scale(scenario, 1), 0);
+    ck_assert_int_eq(options_number(&scenario->parameters, "files"), 1);
 }
 END_TEST
 
