@@ -87,6 +87,12 @@ int check_claim(struct check *check, uint64_t block) {
     return 1;
 }
 
+bool check_unset(const struct check *check, uint32_t group, enum ext_group_flags flag) {
+    uint32_t features = EXT_RO_COMPAT_GDT_CSUM | EXT_RO_COMPAT_METADATA_CSUM;
+    return le32_load(check->ext.super.s_feature_ro_compat) & features &&
+           check->ext.groups[group].flags & flag;
+}
+
 struct check_inode *check_inode_find(struct check *check, uint64_t ino) {
     const struct ext_geometry *geometry = &check->ext.geometry;
     if (ino == 0 || ino > geometry->inodes_count)
@@ -179,15 +185,18 @@ static int check_group_bitmaps(struct check *check, uint32_t number, uint8_t *ex
     uint32_t blocks = ext_group_block_count(geometry, number);
     expect_blocks(check, number, expected);
     uint32_t free_blocks = bitmap_count_clear(expected, blocks);
-    int rc = compare_bitmap(check, number, "block", group->block_bitmap, expected, blocks,
+    int rc = 0;
+    if (!check_unset(check, number, EXT_GROUP_BLOCKS_UNSET))
+        rc = compare_bitmap(check, number, "block", group->block_bitmap, expected, blocks,
                             ext_group_first_block(geometry, number));
     if (rc < 0)
         return rc;
     expect_inodes(check, number, expected);
     uint32_t free_inodes = bitmap_count_clear(expected, geometry->inodes_per_group);
-    rc = compare_bitmap(check, number, "inode", group->inode_bitmap, expected,
-                        geometry->inodes_per_group,
-                        (uint64_t)number * geometry->inodes_per_group + 1);
+    if (!check_unset(check, number, EXT_GROUP_INODES_UNSET))
+        rc = compare_bitmap(check, number, "inode", group->inode_bitmap, expected,
+                            geometry->inodes_per_group,
+                            (uint64_t)number * geometry->inodes_per_group + 1);
     if (rc < 0)
         return rc;
     compare_count(check, number, "bg_free_blocks_count", &group->free_blocks, free_blocks);

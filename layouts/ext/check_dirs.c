@@ -245,8 +245,16 @@ static int set_links(struct check *check, uint64_t ino, uint16_t links) {
     return 0;
 }
 
+/* Only the super block knows the files of some features. */
+static bool nameless(const struct ext_disk_super *super, uint64_t ino) {
+    return (le32_load(super->s_feature_compat) & EXT_COMPAT_ORPHAN_FILE &&
+            ino == le32_load(super->s_orphan_file_inum)) ||
+           (le32_load(super->s_feature_ro_compat) & EXT_RO_COMPAT_PROJECT &&
+            ino == le32_load(super->s_prj_quota_inum));
+}
+
 static int check_links(struct check *check, uint64_t ino, const struct check_inode *inode) {
-    if (inode->names == inode->links)
+    if (inode->names == inode->links || nameless(&check->ext.super, ino))
         return 0;
     if (inode->names == 0) {
         check_wrong(check, "inode %" PRIu64 " is in use, but has no name; run e2fsck", ino);

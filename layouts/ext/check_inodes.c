@@ -313,6 +313,8 @@ static int check_table(struct check *check, uint32_t group, uint8_t *chunk) {
     uint64_t end = (uint64_t)geometry->inode_table_blocks << geometry->block_bits;
     uint64_t ino = (uint64_t)group * geometry->inodes_per_group;
     uint64_t last = ino + geometry->inodes_per_group;
+    if (check_unset(check, group, EXT_GROUP_INODES_UNSET))
+        return 0;
     for (uint64_t offset = 0; offset < end && ino < last; offset += TABLE_CHUNK) {
         uint32_t length = end - offset < TABLE_CHUNK ? (uint32_t)(end - offset) : TABLE_CHUNK;
         int rc = device_read(check->volume.device, start + offset, chunk, length, PURPOSE_INODE);

@@ -104,12 +104,18 @@ struct ext_disk_super {
     le32 s_lpf_ino;
     le32 s_prj_quota_inum;
     le32 s_checksum_seed;
-    uint8_t s_reserved_274[0x3FC - 0x274];
+    uint8_t s_time_high[8];
+    le16 s_encoding;
+    le16 s_encoding_flags;
+    le32 s_orphan_file_inum;
+    uint8_t s_reserved_284[0x3FC - 0x284];
     le32 s_checksum;
 };
 
 enum ext_state { EXT_STATE_VALID = 1, EXT_STATE_ERROR = 2, EXT_STATE_ORPHANS = 4 };
 enum ext_errors { EXT_ERRORS_CONTINUE = 1, EXT_ERRORS_RO = 2, EXT_ERRORS_PANIC = 3 };
+/* With uninit_bg or metadata_csum: a bitmap that nobody has written yet. */
+enum ext_group_flags { EXT_GROUP_INODES_UNSET = 1, EXT_GROUP_BLOCKS_UNSET = 2 };
 enum ext_super_flags { EXT_FLAGS_SIGNED_HASH = 1, EXT_FLAGS_UNSIGNED_HASH = 2 };
 
 enum ext_feature_compat {
@@ -321,6 +327,7 @@ static_assert(offsetof(struct ext_disk_super, s_jnl_blocks) == 0x10C, "s_jnl_blo
 static_assert(offsetof(struct ext_disk_super, s_flags) == 0x160, "s_flags");
 static_assert(offsetof(struct ext_disk_super, s_mount_opts) == 0x200, "s_mount_opts");
 static_assert(offsetof(struct ext_disk_super, s_checksum_seed) == 0x270, "s_checksum_seed");
+static_assert(offsetof(struct ext_disk_super, s_orphan_file_inum) == 0x280, "s_orphan_file_inum");
 static_assert(sizeof(struct ext_disk_group) == 32, "group descriptor");
 static_assert(sizeof(struct ext_disk_inode) == 160, "inode");
 static_assert(offsetof(struct ext_disk_inode, i_block) == 40, "i_block");

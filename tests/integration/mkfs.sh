@@ -78,4 +78,11 @@ for attempt in 1 2 3; do
     [ $attempt -lt 3 ] || fail 'equal parameters made different volumes three times'
 done
 
+# check knows what mke2fs leaves unwritten or without a name. (An older mke2fs lacks some of these.)
+for features in uninit_bg metadata_csum quota,project has_journal,orphan_file; do
+    rm -f theirs.img
+    mke2fs -q -F -t ext2 -b 1024 -I 256 -O "$features" theirs.img 96M >mke2fs.log 2>&1 || continue
+    expect_exit 0 layoutfs check theirs.img
+done
+
 echo "$compared volumes compared with mke2fs"
