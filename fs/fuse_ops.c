@@ -133,6 +133,7 @@ static struct inode *create(fuse_req_t request, fuse_ino_t parent, const char *n
     const struct fuse_ctx *caller = fuse_req_ctx(request);
     const struct create_request wanted = {
         .mode = mode,
+        .umask = caller->umask,
         .uid = caller->uid,
         .gid = caller->gid,
         .rdev = (uint32_t)(major(device) << 20 | minor(device)),
@@ -419,6 +420,8 @@ static void op_init(void *userdata, struct fuse_conn_info *connection) {
                       FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_IOCTL_DIR;
     if (server->delayed_writes)
         wanted |= FUSE_CAP_WRITEBACK_CACHE;
+    if (server->volume->layout->xattr_get)
+        wanted |= FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
     server->capable = connection->capable;
     connection->want = wanted & connection->capable;
     connection->max_write = FUSE_TRANSFER_MAX;

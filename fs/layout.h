@@ -67,6 +67,7 @@ struct inode {
     uint32_t flags; /* enum inode_flags, plus any of the format's own to be kept */
     bool dirty;     /* the core's: attributes changed since inode_store */
     bool deleted;   /* the core's: freed on disk, waiting for its last reference */
+    uint8_t acls_absent; /* the core's: enum acl_kind, those known not to be there */
     /* --- the core's (fs/inode_cache.c, fs/pagecache.c); layouts leave these alone --- */
     uint32_t references;
     struct inode *hash_next;
@@ -261,7 +262,9 @@ struct layout {
     /* The extent at `offset`; past the last one a hole of any length. Shared. */
     int (*map)(struct inode *inode, uint64_t offset, struct extent *extent);
 
-    /* -- extended attributes; all NULL: -ENOTSUP. `name` is whole ("user.x"), terminated. -- */
+    /* -- extended attributes; all NULL: -ENOTSUP. `name` is whole ("user.x"), terminated. Access
+     * control lists are two of them, in the form of fs/acl.h; those to be set are sound, and what
+     * they mean for the mode is the core's business. -- */
     /* The value's length; copied when it fits in `size`; size 0 asks for the length only; -ERANGE,
      * -ENODATA. Shared. */
     int64_t (*xattr_get)(struct inode *inode, const char *name, void *value, size_t size);

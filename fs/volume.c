@@ -403,6 +403,8 @@ static int setattr_allowed(const struct inode *inode, unsigned mask) {
 static int setattr_step(struct inode *inode, unsigned mask, const struct attributes *a) {
     int error = setattr_allowed(inode, mask);
 
+    if (!error && mask & SETATTR_MODE)
+        error = volume_acl_chmod(inode, a->mode);
     if (error)
         return error;
     apply_attributes(inode, mask, a);
@@ -459,11 +461,17 @@ int64_t volume_listxattr(struct inode *inode, char *list, size_t size) {
 static int xattr_step(struct inode *inode, const char *name, const void *value, size_t size,
                       int flags) {
     const struct layout *layout = inode->volume->layout;
+    unsigned acl = acl_kind_of(name);
+    int error;
 
     if (inode->flags & (INODE_IMMUTABLE | INODE_APPEND))
         return -EPERM;
-    int error = value ? layout->xattr_set(inode, name, value, size, flags)
-                      : layout->xattr_remove(inode, name);
+    if (acl)
+        error = volume_acl_set(inode, (enum acl_kind)acl, value, size);
+    else if (value)
+        error = layout->xattr_set(inode, name, value, size, flags);
+    else
+        error = layout->xattr_remove(inode, name);
     if (error)
         return error;
     inode->ctime = volume_now(inode->volume);

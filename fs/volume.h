@@ -101,7 +101,8 @@ void volume_put_all(struct volume *volume);
 int volume_lookup(struct inode *dir, const char *name, uint32_t length, struct inode **inode);
 
 struct create_request {
-    uint32_t mode;     /* type and permissions; umask already applied */
+    uint32_t mode;     /* type and permissions */
+    uint32_t umask;    /* taken from the mode, unless the directory has a default list (acl(5)) */
     uint32_t uid, gid; /* gid and set-gid are inherited from a set-gid directory */
     uint32_t rdev;
     const char *target; /* symlinks: terminated */
@@ -160,7 +161,7 @@ int64_t volume_seek(struct inode *inode, uint64_t offset, int whence);
 int volume_map(struct inode *inode, uint64_t offset, struct extent *extent);
 int volume_fsync(struct inode *inode, bool data_only);
 
-/* --- extended attributes: as the layout's --- */
+/* --- extended attributes: as the layout's; access control lists show in the mode (acl(5)) --- */
 int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size);
 int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
                     int flags);

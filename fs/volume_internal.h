@@ -15,6 +15,7 @@
 #ifndef LAYOUTFS_VOLUME_INTERNAL_H
 #define LAYOUTFS_VOLUME_INTERNAL_H
 
+#include "fs/acl.h"
 #include "fs/pagecache.h"
 #include "fs/volume.h"
 
@@ -64,6 +65,15 @@ int volume_step_end(struct volume *volume, int error);
  * and returns `error`, or what ending the step gave. */
 int volume_change_begin(struct volume *volume);
 int volume_change_end(struct volume *volume, int error);
+/* Access control lists: fs/volume_acl.c. Exclusive lock. */
+/* Gives a new inode of that directory the lists and the mode that it inherits; `umask` counts where
+ * it inherits none. */
+int volume_acl_create(struct inode *dir, struct inode *inode, uint32_t umask);
+/* Before the inode gets `mode`. */
+int volume_acl_chmod(struct inode *inode, uint32_t mode);
+/* Sets one list, and with the one for access the mode. `value` NULL: takes it away. */
+int volume_acl_set(struct inode *inode, enum acl_kind kind, const void *value, size_t size);
+
 pthread_rwlock_t *inode_data_lock(struct inode *inode);
 /* Under a virtual clock, ends every public operation: volume_tick if it is due. Holding no lock. */
 void volume_end_operation(struct volume *volume);

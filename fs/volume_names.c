@@ -127,12 +127,20 @@ static void new_inode_fill(struct inode *inode, const struct inode *dir,
     inode->atime = inode->mtime = inode->ctime = inode->btime = volume_now(inode->volume);
 }
 
-/* Makes the inode and its name. On failure nothing is left behind. */
-static int create_step(struct inode *dir, const char *name, uint32_t length, struct inode *inode,
-                       const struct create_request *request) {
-    const struct layout *layout = dir->volume->layout;
-    int error = layout->inode_create(dir, inode);
+/* An inode that got no name: the caller's put, as its last one, frees it. */
+static void new_inode_fail(struct inode *inode) {
+    inode->nlink = 0;
+    inode_store(inode);
+}
 
+/* Makes all of the inode but its name. On failure inode->ino is 0, or it is the put that frees. */
+static int new_inode_make(struct inode *dir, struct inode *inode,
+                          const struct create_request *request) {
+    const struct layout *layout = dir->volume->layout;
+
+    clock_charge(dir->volume->clock, COST_INODE_CREATE, 1);
+    new_inode_fill(inode, dir, request);
+    int error = layout->inode_create(dir, inode);
     if (error)
         return error;
     error = inode_cache_insert(inode);
@@ -140,15 +148,26 @@ static int create_step(struct inode *dir, const char *name, uint32_t length, str
         inode->ino = 0;
         return error;
     }
-    if (S_ISLNK(inode->mode)) {
+    error = volume_acl_create(dir, inode, request->umask);
+    if (!error && S_ISLNK(inode->mode)) {
         inode->size = strlen(request->target);
         error = layout->symlink_write(inode, request->target, (uint32_t)inode->size);
     }
-    if (!error)
-        error = layout->dir_insert(dir, name, length, inode);
-    if (error) { /* the caller's put, as the last one of an inode without names, frees it */
-        inode->nlink = 0;
-        inode_store(inode);
+    if (error)
+        new_inode_fail(inode);
+    return error;
+}
+
+/* Makes the inode and its name. On failure nothing is left behind. */
+static int create_step(struct inode *dir, const char *name, uint32_t length, struct inode *inode,
+                       const struct create_request *request) {
+    int error = new_inode_make(dir, inode, request);
+
+    if (error)
+        return error;
+    error = dir->volume->layout->dir_insert(dir, name, length, inode);
+    if (error) {
+        new_inode_fail(inode);
         return error;
     }
     if (S_ISDIR(inode->mode))
@@ -170,8 +189,6 @@ static int create_locked(struct inode *dir, const char *name, uint32_t length, s
         error = -ENAMETOOLONG;
     if (error)
         return error;
-    clock_charge(volume->clock, COST_INODE_CREATE, 1);
-    new_inode_fill(inode, dir, request);
     error = volume_step_begin(volume);
     if (error)
         return error;

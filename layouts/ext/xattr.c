@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include "layouts/ext/acl.h"
@@ -513,40 +512,18 @@ int64_t ext_xattr_get(struct inode *inode, const char *name, void *value, size_t
     return rc;
 }
 
-/* Access control lists have another form on disk, and the one for access shows in the mode. */
-static int xattr_set_acl(struct inode *inode, const struct xattr_name *name, const void *value,
-                         size_t size, int flags) {
-    bool access = name->index == EXT_XATTR_POSIX_ACL_ACCESS;
-    char disk[PAGE_SIZE_BYTES];
-    uint32_t permissions = 0;
-    bool minimal = false;
-
-    if (S_ISLNK(inode->mode))
-        return -ENOTSUP;
-    if (!access && !S_ISDIR(inode->mode))
-        return -EACCES;
-    int64_t length = ext_acl_to_disk(value, size, disk, sizeof disk, &permissions, &minimal);
-    if (length < 0)
-        return (int)length;
-    if (length > (int64_t)sizeof disk)
-        return -ENOSPC;
-    bool stored = length > 0 && !(access && minimal);
-    struct xattr item = {*name, stored ? disk : NULL, (uint32_t)length};
-    int rc = xattr_change(inode, &item, stored ? flags : 0);
-    if (rc == 0 && access && length > 0)
-        inode->mode = (inode->mode & ~0777u) | permissions;
-    return rc;
-}
-
 int ext_xattr_set(struct inode *inode, const char *name, const void *value, size_t size,
                   int flags) {
+    char disk[PAGE_SIZE_BYTES];
     struct xattr_name parsed;
 
     int rc = xattr_name_parse(name, &parsed);
     if (rc < 0)
         return rc;
-    if (xattr_name_is_acl(&parsed))
-        return xattr_set_acl(inode, &parsed, value, size, flags);
+    if (xattr_name_is_acl(&parsed)) {
+        size = (size_t)ext_acl_to_disk(value, size, disk, sizeof disk);
+        value = disk;
+    }
     if (size > ext_of(inode->volume)->geometry.block_size)
         return -ENOSPC;
     struct xattr item = {parsed, size > 0 ? value : "", (uint32_t)size};
