@@ -101,6 +101,13 @@ static ssize_t session_write(int descriptor, struct iovec *vector, int count, vo
     return writev(descriptor, vector, count);
 }
 
+/* The request that this thread handles. libfuse hands its handlers no place for it. */
+static _Thread_local const struct fuse_in_header *handled;
+
+const void *fuse_server_argument(void) {
+    return handled + 1;
+}
+
 /* Receives one request and handles it. 1, 0 when the connection is closed, negative errno. */
 static int serve_one(struct fuse_server *server, struct fuse_buf *buffer) {
     int length = fuse_session_receive_buf(server->session, buffer);
@@ -114,6 +121,7 @@ static int serve_one(struct fuse_server *server, struct fuse_buf *buffer) {
         atomic_fetch_add_explicit(&server->requests[header->opcode], 1, memory_order_relaxed);
     if (init && !server->initialised)
         server->kernel_flags = ((const struct fuse_init_in *)(header + 1))->flags;
+    handled = header;
     fuse_session_process_buf(server->session, buffer);
     if (init)
         server->initialised = true;

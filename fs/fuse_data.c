@@ -57,6 +57,15 @@ static size_t at_most(size_t size, size_t limit) {
 
 /* --- file data ------------------------------------------------------------------------------- */
 
+/* Most files have no set-id bits. */
+static int clear_setid(struct inode *inode) {
+    struct attributes attributes;
+    volume_getattr(inode, &attributes);
+    return attributes.mode & (S_ISUID | S_ISGID)
+               ? volume_setattr(inode, SETATTR_KILL_SUID_SGID, &attributes)
+               : 0;
+}
+
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *file) {
     struct fuse_reply_buffer *buffer;
@@ -74,7 +83,10 @@ void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, si
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return;
-    int64_t count = volume_write(inode, data, size, (uint64_t)offset);
+    const struct fuse_write_in *raw = fuse_server_argument();
+    int64_t count = raw->write_flags & FUSE_WRITE_KILL_SUIDGID ? clear_setid(inode) : 0;
+    if (!count)
+        count = volume_write(inode, data, size, (uint64_t)offset);
     volume_put(inode, 1);
     /* Nobody looks at the count of a write that comes from the kernel's cache. */
     if (file->writepage && count >= 0 && (size_t)count < size)
@@ -102,7 +114,10 @@ void fuse_server_fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t 
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return;
-    int error = volume_fallocate(inode, mode, (uint64_t)offset, (uint64_t)length);
+    /* The kernel leaves it to us without a word about who may keep them. */
+    int error = fuse_req_ctx(request)->uid != 0 ? clear_setid(inode) : 0;
+    if (!error)
+        error = volume_fallocate(inode, mode, (uint64_t)offset, (uint64_t)length);
     volume_put(inode, 1);
     fuse_server_reply_error(request, error);
 }

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <linux/fs.h>
+#include <linux/fuse.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -243,7 +244,7 @@ static void op_getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_inf
     volume_put(inode, 1);
 }
 
-static unsigned setattr_mask(struct inode *inode, int wanted, const struct fuse_ctx *caller) {
+static unsigned setattr_mask(int wanted) {
     static const struct {
         int fuse;
         unsigned ours;
@@ -262,17 +263,8 @@ static unsigned setattr_mask(struct inode *inode, int wanted, const struct fuse_
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (wanted & pairs[i].fuse)
             mask |= pairs[i].ours;
-    /* Under FUSE_HANDLE_KILLPRIV_V2 set-id bits are the server's to clear: always with a new owner,
-     * and by truncation unless the caller may keep them. */
-    bool new_owner = wanted & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID);
-    bool truncated = (wanted & FUSE_SET_ATTR_SIZE) && caller->uid != 0;
-    if (!(wanted & FUSE_SET_ATTR_MODE) && (new_owner || truncated)) {
-        struct attributes attributes;
-        volume_getattr(inode, &attributes);
-        if (!S_ISDIR(attributes.mode))
-            mask |= SETATTR_KILL_SUID_SGID;
-    }
-    return mask;
+    const struct fuse_setattr_in *raw = fuse_server_argument();
+    return raw->valid & FATTR_KILL_SUIDGID ? mask | SETATTR_KILL_SUID_SGID : mask;
 }
 
 static void op_setattr(fuse_req_t request, fuse_ino_t node, struct stat *stat, int wanted,
@@ -289,8 +281,7 @@ static void op_setattr(fuse_req_t request, fuse_ino_t node, struct stat *stat, i
         .mtime = timestamp_of(stat->st_mtim),
         .ctime = timestamp_of(stat->st_ctim),
     };
-    int error =
-        volume_setattr(inode, setattr_mask(inode, wanted, fuse_req_ctx(request)), &attributes);
+    int error = volume_setattr(inode, setattr_mask(wanted), &attributes);
     if (error)
         fuse_server_reply_error(request, error);
     else

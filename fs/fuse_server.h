@@ -84,6 +84,10 @@ void fuse_server_entry(struct inode *inode, struct fuse_entry_param *entry);
 /* fuse_ops.c */
 extern const struct fuse_lowlevel_ops fuse_server_operations;
 
+/* fuse.c: the argument (of <linux/fuse.h>) of the request that this thread handles, as the kernel
+ * sent it, for what libfuse 3.14 does not pass on. */
+const void *fuse_server_argument(void);
+
 /* fuse_data.c, as fuse_lowlevel_ops documents each */
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *file);

@@ -230,6 +230,7 @@ static int volume_new(const struct volume_config *config, struct volume **out) {
     volume->clock = config->clock;
     volume->log = config->log;
     volume->direct_bytes = config->direct_bytes;
+    volume->setid_by_caller = config->setid_by_caller;
     volume->read_only = config->read_only || (config->device && config->device->read_only);
     snprintf(volume->name, sizeof(volume->name), "%s",
              config->device ? config->device->name
@@ -374,6 +375,15 @@ static void apply_times(struct inode *inode, unsigned mask, const struct attribu
     inode->ctime = mask & SETATTR_CTIME ? volume_clamp_time(volume, a->ctime) : now;
 }
 
+/* Without the group's right to execute, S_ISGID meant mandatory locking. */
+void inode_clear_setid(struct inode *inode) {
+    if (S_ISDIR(inode->mode))
+        return;
+    inode->mode &= ~(uint32_t)S_ISUID;
+    if (inode->mode & S_IXGRP)
+        inode->mode &= ~(uint32_t)S_ISGID;
+}
+
 static void apply_attributes(struct inode *inode, unsigned mask, const struct attributes *a) {
     if (mask & SETATTR_MODE)
         inode->mode = (inode->mode & S_IFMT) | (a->mode & 07777);
@@ -381,11 +391,9 @@ static void apply_attributes(struct inode *inode, unsigned mask, const struct at
         inode->uid = a->uid;
     if (mask & SETATTR_GID)
         inode->gid = a->gid;
-    if (mask & SETATTR_KILL_SUID_SGID) {
-        inode->mode &= ~(uint32_t)S_ISUID;
-        if (inode->mode & S_IXGRP)
-            inode->mode &= ~(uint32_t)S_ISGID;
-    }
+    bool new_owner = mask & (SETATTR_UID | SETATTR_GID);
+    if (mask & SETATTR_KILL_SUID_SGID || (new_owner && !(mask & SETATTR_MODE)))
+        inode_clear_setid(inode);
     if (mask & SETATTR_FLAGS)
         inode->flags = (inode->flags & ~SETTABLE_FLAGS) | (a->flags & SETTABLE_FLAGS);
 }
@@ -396,7 +404,7 @@ static int setattr_allowed(const struct inode *inode, unsigned mask) {
 
     if (inode->flags & INODE_IMMUTABLE && mask & ~harmless)
         return -EPERM;
-    harmless |= SETATTR_ATIME_NOW | SETATTR_MTIME_NOW;
+    harmless |= SETATTR_ATIME_NOW | SETATTR_MTIME_NOW | SETATTR_KILL_SUID_SGID;
     return inode->flags & INODE_APPEND && mask & ~harmless ? -EPERM : 0;
 }
 

@@ -55,6 +55,7 @@ struct volume {
     pthread_rwlock_t lock;
     pthread_rwlock_t data_locks[VOLUME_DATA_LOCKS];
     uint32_t direct_bytes; /* as in struct volume_config */
+    bool setid_by_caller;  /* likewise */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
     enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
@@ -74,6 +75,9 @@ struct volume_config {
     /* Reads and writes of whole pages and at least so many bytes go past the page cache, for a
      * front end whose caller caches as well (the kernel, over a mount). 0: none do. */
     uint32_t direct_bytes;
+    /* Changed contents leave set-id bits as they are, for a front end that knows whether who writes
+     * may keep them, and else says SETATTR_KILL_SUID_SGID. */
+    bool setid_by_caller;
 };
 
 /* Core options, understood by every layout's mount (atime=, cache=): see volume_options. */
@@ -144,14 +148,16 @@ enum setattr_mask {
     SETATTR_CTIME = 512, /* the caller's value (write-back caching hands it down) */
     SETATTR_KILL_SUID_SGID = 1024,
 };
-/* Changes the attributes in `mask`, taken from *attributes; ctime is set unless given. */
+/* Changes the attributes in `mask`, taken from *attributes; ctime is set unless given. A file that
+ * gets a new owner or group, and no mode with it, loses its set-id bits. */
 int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *attributes);
 
 /* --- data: fs/volume_data.c --- */
 /* Bytes read (0 at the end), or negative errno. */
 int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t offset);
 /* Bytes written (fewer when space ran out), or negative errno. A byte counted here is never lost to
- * lack of space later. Sets mtime, ctime and clears set-id bits as the kernel does. */
+ * lack of space later. Sets mtime and ctime, and clears set-id bits as the kernel does when a plain
+ * user writes (but see setid_by_caller). */
 int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
 int volume_truncate(struct inode *inode, uint64_t size);
 /* mode: FALLOC_FL_* of fallocate(2); preallocation needs the layout to reserve with zeros. */

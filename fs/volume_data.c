@@ -100,9 +100,8 @@ int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t off
  * volume->lock. */
 static void data_modified(struct inode *inode) {
     inode->mtime = inode->ctime = volume_now(inode->volume);
-    inode->mode &= ~(uint32_t)S_ISUID;
-    if (inode->mode & S_IXGRP)
-        inode->mode &= ~(uint32_t)S_ISGID;
+    if (!inode->volume->setid_by_caller)
+        inode_clear_setid(inode);
     inode_mark_dirty(inode);
 }
 

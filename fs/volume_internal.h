@@ -74,6 +74,8 @@ int volume_acl_chmod(struct inode *inode, uint32_t mode);
 /* Sets one list, and with the one for access the mode. `value` NULL: takes it away. */
 int volume_acl_set(struct inode *inode, enum acl_kind kind, const void *value, size_t size);
 
+/* As when a plain user changes a file's contents. Exclusive lock. */
+void inode_clear_setid(struct inode *inode);
 pthread_rwlock_t *inode_data_lock(struct inode *inode);
 /* Under a virtual clock, ends every public operation: volume_tick if it is due. Holding no lock. */
 void volume_end_operation(struct volume *volume);

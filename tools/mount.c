@@ -187,6 +187,7 @@ static int open_volume(struct mount *mount, struct volume **volume) {
         .options = mount->options.volume,
         .read_only = mount->options.read_only,
         .direct_bytes = DIRECT_BYTES,
+        .setid_by_caller = true,
     };
     int error = open_device(mount, &config.device);
     if (error)
