@@ -126,8 +126,9 @@ struct rename {
     struct inode *source_dir, *target_dir; /* may be the same */
     const char *source_name, *target_name;
     uint32_t source_length, target_length;
-    struct inode *inode;  /* what source_name means */
-    struct inode *victim; /* what target_name means, or NULL; with EXCHANGE the other party */
+    struct inode *inode;    /* what source_name means */
+    struct inode *victim;   /* what target_name means, or NULL; with EXCHANGE the other party */
+    struct inode *whiteout; /* new, for source_name to mean; or NULL, as always with EXCHANGE */
     unsigned flags;
 };
 
@@ -228,8 +229,8 @@ struct layout {
     /* The core has checked that the name is absent. -ENOSPC, -EFBIG. */
     int (*dir_insert)(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
     int (*dir_remove)(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
-    /* One step: target_name names inode, source_name is gone (or names the victim); a moved
-     * directory's ".." names target_dir. Link counts are the core's. */
+    /* One step: target_name names inode, source_name is gone (or names the victim, or the
+     * whiteout); a moved directory's ".." names target_dir. Link counts are the core's. */
     int (*dir_rename)(const struct rename *rename);
     /* Calls visit for entries after `cookie` (0: from the start), "." and ".." included. An entry
      * present throughout is visited exactly once, whatever is inserted or removed between calls.

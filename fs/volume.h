@@ -117,7 +117,8 @@ int volume_create(struct inode *dir, const char *name, uint32_t length,
 int volume_link(struct inode *inode, struct inode *dir, const char *name, uint32_t length);
 int volume_unlink(struct inode *dir, const char *name, uint32_t length); /* not directories */
 int volume_rmdir(struct inode *dir, const char *name, uint32_t length);
-/* flags: RENAME_NOREPLACE and RENAME_EXCHANGE of renameat2(2). */
+/* flags: RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT of renameat2(2). A whiteout belongs
+ * to the owner of what was renamed. */
 int volume_rename(struct inode *dir, const char *name, uint32_t length, struct inode *new_dir,
                   const char *new_name, uint32_t new_length, unsigned flags);
 int volume_readdir(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);

@@ -397,6 +397,23 @@ static int victim_check(const struct rename *r) {
     return directory ? layout->dir_empty(r->victim) : 0;
 }
 
+/* The inode that the old name is to mean, complete, as all inodes that get a name. */
+static int whiteout_make(const struct rename *r) {
+    const struct create_request request = {
+        .mode = S_IFCHR,
+        .uid = r->inode->uid,
+        .gid = r->inode->gid,
+    };
+
+    int error = new_inode_make(r->source_dir, r->whiteout, &request);
+    if (error)
+        return error;
+    error = inode_store(r->whiteout);
+    if (error)
+        new_inode_fail(r->whiteout);
+    return error;
+}
+
 /* Everything that can be refused, before anything changes. */
 static int rename_check(const struct rename *r) {
     struct volume *volume = r->source_dir->volume;
@@ -442,9 +459,20 @@ static void rename_link_counts(const struct rename *r) {
         r->target_dir->nlink--;
 }
 
+static int rename_names(const struct rename *r) {
+    int error = r->whiteout ? whiteout_make(r) : 0;
+
+    if (error)
+        return error;
+    error = r->source_dir->volume->layout->dir_rename(r);
+    if (error && r->whiteout)
+        new_inode_fail(r->whiteout);
+    return error;
+}
+
 static int rename_step(const struct rename *r) {
     struct volume *volume = r->source_dir->volume;
-    int error = volume->layout->dir_rename(r);
+    int error = rename_names(r);
 
     if (error)
         return error;
@@ -519,14 +547,24 @@ int volume_rename(struct inode *dir, const char *name, uint32_t length, struct i
         return error;
     if (is_dot_name(name, length) || is_dot_name(new_name, new_length))
         return -EBUSY;
-    if ((flags & ~(unsigned)(RENAME_EXCHANGE | RENAME_NOREPLACE)) ||
-        (flags & RENAME_EXCHANGE && flags & RENAME_NOREPLACE))
+    if ((flags & ~(unsigned)(RENAME_EXCHANGE | RENAME_NOREPLACE | RENAME_WHITEOUT)) ||
+        (flags & RENAME_EXCHANGE && flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
         return -EINVAL;
+    if (flags & RENAME_WHITEOUT) {
+        r.whiteout = inode_cache_new(volume);
+        if (!r.whiteout)
+            return -ENOMEM;
+    }
     pthread_rwlock_wrlock(&volume->lock);
     error = rename_locked(&r, flags);
+    if (r.whiteout && r.whiteout->ino == 0) {
+        inode_cache_abandon(r.whiteout);
+        r.whiteout = NULL;
+    }
     pthread_rwlock_unlock(&volume->lock);
     volume_put(r.inode, 1);
     volume_put(r.victim, 1);
+    volume_put(r.whiteout, 1);
     volume_end_operation(volume);
     return error;
 }

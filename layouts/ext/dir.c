@@ -448,20 +448,35 @@ static void dotdot_set(const struct ext_dir_slot *slot, const struct inode *pare
         dir_slot_set(ext_of(parent->volume), slot, parent);
 }
 
-/* The target's name is in the victim's place, or a new one. */
-static int rename_target(const struct rename *rename) {
+/* The name of one inode becomes another's. */
+static int name_give(struct inode *dir, const char *name, uint32_t length, struct inode *from,
+                     const struct inode *to) {
     struct ext_dir_slot slot;
 
-    if (!rename->victim)
-        return ext_dir_insert(rename->target_dir, rename->target_name, rename->target_length,
-                              rename->inode);
-    int rc = dir_locate_inode(rename->target_dir, rename->target_name, rename->target_length,
-                              rename->victim, &slot);
+    int rc = dir_locate_inode(dir, name, length, from, &slot);
     if (rc < 0)
         return rc;
-    dir_slot_set(ext_of(rename->inode->volume), &slot, rename->inode);
+    dir_slot_set(ext_of(dir->volume), &slot, to);
     buffer_put(slot.buffer);
     return 0;
+}
+
+/* The target's name is the victim's, or a new one. */
+static int rename_target(const struct rename *rename) {
+    if (rename->victim)
+        return name_give(rename->target_dir, rename->target_name, rename->target_length,
+                         rename->victim, rename->inode);
+    return ext_dir_insert(rename->target_dir, rename->target_name, rename->target_length,
+                          rename->inode);
+}
+
+/* The source's name becomes the whiteout's, or goes. */
+static int rename_source(const struct rename *rename) {
+    if (rename->whiteout)
+        return name_give(rename->source_dir, rename->source_name, rename->source_length,
+                         rename->inode, rename->whiteout);
+    return ext_dir_remove(rename->source_dir, rename->source_name, rename->source_length,
+                          rename->inode);
 }
 
 static int rename_move(const struct rename *rename) {
@@ -480,8 +495,7 @@ static int rename_move(const struct rename *rename) {
     if (rc == 0) {
         dotdot_set(&dotdot, rename->target_dir);
         /* The insertion may have moved the source's entry. */
-        rc = ext_dir_remove(rename->source_dir, rename->source_name, rename->source_length,
-                            rename->inode);
+        rc = rename_source(rename);
     }
     buffer_put(dotdot.buffer);
     return rc;

@@ -121,6 +121,8 @@ int memory_dir_rename(const struct rename *r) {
         name_other(from, r->victim);
         if (S_ISDIR(r->victim->mode))
             memory_node_of(r->victim)->parent = source->ino;
+    } else if (r->whiteout) {
+        name_other(from, r->whiteout);
     } else {
         discard(source, from);
     }
