@@ -4,6 +4,7 @@
  * attributes. Interface: fs/fuse_server.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <linux/limits.h>
 #include <string.h>
@@ -72,8 +73,10 @@ void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t of
     struct inode *inode = inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;
-    int64_t count =
-        volume_read(inode, buffer->data, at_most(size, sizeof buffer->data), (uint64_t)offset);
+    size = at_most(size, sizeof buffer->data);
+    int64_t count = file->flags & O_NOATIME
+                        ? volume_read_noatime(inode, buffer->data, size, (uint64_t)offset)
+                        : volume_read(inode, buffer->data, size, (uint64_t)offset);
     volume_put(inode, 1);
     reply_buffer(request, buffer, count);
 }

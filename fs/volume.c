@@ -12,6 +12,8 @@
 
 #include "fs/volume_internal.h"
 
+#define RELATIME_AGE (24 * 60 * 60) /* seconds; as in Linux */
+
 static const struct option_choice atime_choices[] = {
     {"relatime", "on read, if it is older than mtime, ctime or a day", ATIME_RELATIME},
     {"noatime", "never on read", ATIME_NONE},
@@ -25,7 +27,12 @@ const struct option_spec volume_options[] = {
      .scope = OPTION_MOUNT,
      .default_text = "relatime",
      .choices = atime_choices,
-     .description = "when reading a file updates its access time"},
+     .description = "when reading a file or directory updates its access time"},
+    {.name = "diratime",
+     .kind = OPTION_BOOL,
+     .scope = OPTION_MOUNT,
+     .default_text = "on",
+     .description = "listing a directory updates its access time, too"},
     {.name = "cache",
      .kind = OPTION_SIZE,
      .scope = OPTION_MOUNT,
@@ -218,6 +225,7 @@ static void apply_core_options(struct volume *volume, const struct volume_config
     volume->machine = config->machine ? *config->machine : wall_machine;
     if (options_given(options, "cache"))
         volume->machine.memory_bytes = (uint64_t)options_number(options, "cache");
+    volume->diratime = options_number(options, "diratime");
     volume->atime_policy = (enum atime_policy)options_number(options, "atime");
 }
 
@@ -354,6 +362,29 @@ void volume_getattr(struct inode *inode, struct attributes *a) {
         .flags = inode->flags,
         .block_size = volume->buffers ? buffer_block_size(volume->buffers) : PAGE_SIZE_BYTES,
     };
+    pthread_rwlock_unlock(&volume->lock);
+}
+
+bool inode_atime_due(const struct inode *inode) {
+    struct volume *volume = inode->volume;
+
+    if (volume->atime_policy == ATIME_NONE || inode->flags & INODE_NOATIME ||
+        (S_ISDIR(inode->mode) && !volume->diratime) || volume_writable(volume))
+        return false;
+    if (volume->atime_policy == ATIME_STRICT || !time_before(inode->mtime, inode->atime) ||
+        !time_before(inode->ctime, inode->atime))
+        return true;
+    return volume_now(volume).seconds - inode->atime.seconds >= RELATIME_AGE;
+}
+
+void inode_atime_update(struct inode *inode) {
+    struct volume *volume = inode->volume;
+
+    pthread_rwlock_wrlock(&volume->lock);
+    if (inode_atime_due(inode)) {
+        inode->atime = volume_now(volume);
+        inode_mark_dirty(inode);
+    }
     pthread_rwlock_unlock(&volume->lock);
 }
 

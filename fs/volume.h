@@ -59,6 +59,7 @@ struct volume {
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
     enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
+    bool diratime;           /* directories, too, have access times that change */
     struct flusher *flusher; /* wall mode: the write-back thread, NULL under a virtual clock */
 };
 
@@ -156,6 +157,8 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
 /* --- data: fs/volume_data.c --- */
 /* Bytes read (0 at the end), or negative errno. */
 int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t offset);
+/* As open(2)'s O_NOATIME. */
+int64_t volume_read_noatime(struct inode *inode, void *buffer, size_t size, uint64_t offset);
 /* Bytes written (fewer when space ran out), or negative errno. A byte counted here is never lost to
  * lack of space later. Sets mtime and ctime, and clears set-id bits as the kernel does when a plain
  * user writes (but see setid_by_caller). */

@@ -19,8 +19,7 @@
 #include "fs/volume_internal.h"
 
 /* Written under one hold of the locks; dirty limits are looked at in between. */
-#define WRITE_PIECE  (1u << 20)
-#define RELATIME_AGE (24 * 60 * 60) /* seconds; as in Linux */
+#define WRITE_PIECE (1u << 20)
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
@@ -33,35 +32,7 @@ static int data_check_type(const struct inode *inode) {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool not_after(struct timestamp a, struct timestamp b) {
-    return a.seconds != b.seconds ? a.seconds < b.seconds : a.nanoseconds <= b.nanoseconds;
-}
-
-/* Whether a read changes the access time now. volume->lock is held. */
-static bool atime_due(const struct inode *inode) {
-    struct volume *volume = inode->volume;
-
-    if (volume->atime_policy == ATIME_NONE || inode->flags & INODE_NOATIME ||
-        volume_writable(volume))
-        return false;
-    if (volume->atime_policy == ATIME_STRICT || not_after(inode->atime, inode->mtime) ||
-        not_after(inode->atime, inode->ctime))
-        return true;
-    return volume_now(volume).seconds - inode->atime.seconds >= RELATIME_AGE;
-}
-
-static void atime_update(struct inode *inode) {
-    struct volume *volume = inode->volume;
-
-    pthread_rwlock_wrlock(&volume->lock);
-    if (atime_due(inode)) {
-        inode->atime = volume_now(volume);
-        inode_mark_dirty(inode);
-    }
-    pthread_rwlock_unlock(&volume->lock);
-}
-
-/* Data lock held. */
+/* Data lock held. *atime: the read is to update the access time. */
 static int64_t data_read(struct inode *inode, void *buffer, size_t size, uint64_t offset,
                          bool *atime) {
     struct volume *volume = inode->volume;
@@ -71,7 +42,7 @@ static int64_t data_read(struct inode *inode, void *buffer, size_t size, uint64_
     error = volume_readable(volume);
     if (!error)
         error = data_check_type(inode);
-    *atime = !error && atime_due(inode);
+    *atime = !error && inode_atime_due(inode);
     pthread_rwlock_unlock(&volume->lock);
     if (error || offset >= inode->size)
         return error;
@@ -80,16 +51,30 @@ static int64_t data_read(struct inode *inode, void *buffer, size_t size, uint64_
     return error ? error : (int64_t)size;
 }
 
-int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
+static int64_t locked_read(struct inode *inode, void *buffer, size_t size, uint64_t offset,
+                           bool *atime) {
     pthread_rwlock_t *data_lock = inode_data_lock(inode);
-    int64_t result;
-    bool atime;
 
     pthread_rwlock_rdlock(data_lock);
-    result = data_read(inode, buffer, size, offset, &atime);
+    int64_t result = data_read(inode, buffer, size, offset, atime);
     pthread_rwlock_unlock(data_lock);
+    return result;
+}
+
+int64_t volume_read_noatime(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
+    bool atime;
+    int64_t result = locked_read(inode, buffer, size, offset, &atime);
+
+    volume_end_operation(inode->volume);
+    return result;
+}
+
+int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
+    bool atime;
+    int64_t result = locked_read(inode, buffer, size, offset, &atime);
+
     if (atime && result >= 0)
-        atime_update(inode);
+        inode_atime_update(inode);
     volume_end_operation(inode->volume);
     return result;
 }

@@ -74,6 +74,10 @@ int volume_acl_chmod(struct inode *inode, uint32_t mode);
 /* Sets one list, and with the one for access the mode. `value` NULL: takes it away. */
 int volume_acl_set(struct inode *inode, enum acl_kind kind, const void *value, size_t size);
 
+/* Whether reading changes the access time now; the lock is held, shared or exclusive. Changes it,
+ * if so; no lock is held. */
+bool inode_atime_due(const struct inode *inode);
+void inode_atime_update(struct inode *inode);
 /* As when a plain user changes a file's contents. Exclusive lock. */
 void inode_clear_setid(struct inode *inode);
 pthread_rwlock_t *inode_data_lock(struct inode *inode);

@@ -580,7 +580,10 @@ int volume_readdir(struct inode *dir, uint64_t cookie, dir_visit visit, void *co
     int error = volume_readable(volume);
     if (!error)
         error = volume->layout->dir_iterate(dir, cookie, visit, context);
+    bool atime = !error && inode_atime_due(dir);
     pthread_rwlock_unlock(&volume->lock);
+    if (atime)
+        inode_atime_update(dir);
     volume_end_operation(volume);
     return error;
 }
@@ -598,7 +601,10 @@ int volume_readlink(struct inode *inode, char *target, size_t size) {
         error = volume->layout->symlink_read(inode, target);
     if (!error)
         target[inode->size] = '\0';
+    bool atime = !error && inode_atime_due(inode);
     pthread_rwlock_unlock(&volume->lock);
+    if (atime)
+        inode_atime_update(inode);
     volume_end_operation(volume);
     return error;
 }

@@ -57,7 +57,6 @@ static const struct generic_option {
     {"noatime", "noatime", "atime=noatime"},
     {"relatime", NULL, "atime=relatime"},
     {"strictatime", NULL, "atime=strictatime"},
-    {"nodiratime", "nodiratime", NULL},
     {"allow_other", "allow_other", NULL},
     {"default_permissions", NULL, NULL}, /* always on */
     {"writeback", NULL, NULL},
