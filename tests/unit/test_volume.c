@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * fs/volume*.c, the rules that POSIX and Linux have for every filesystem, on every layout: set-id
+ * bits, access times, whiteouts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "tests/unit/fixture.h"
+
+static struct fixture f;
+
+static void start(int type, const char *options) {
+    fixture_open(&f, fixture_types[type], 16 << 20, NULL, options, true);
+}
+
+static struct inode *make(const char *name, uint32_t mode) {
+    const struct create_request request = {.mode = mode, .uid = 7, .gid = 8, .target = "target"};
+    struct inode *inode;
+
+    ck_assert_int_eq(volume_create(f.root, name, strlen(name), &request, &inode), 0);
+    return inode;
+}
+
+/* --- set-id bits --- */
+
+static void set_mode(struct inode *inode, uint32_t mode) {
+    ck_assert_int_eq(volume_setattr(inode, SETATTR_MODE, &(struct attributes){.mode = mode}), 0);
+}
+
+static void change_contents(struct inode *inode, int how) {
+    switch (how) {
+    case 0:
+        ck_assert_int_eq(volume_write(inode, "x", 1, 0), 1);
+        break;
+    case 1:
+        ck_assert_int_eq(volume_truncate(inode, inode->size + 10), 0);
+        break;
+    default:
+        ck_assert_int_eq(volume_fallocate(inode, 0, 0, inode->size + 10), 0);
+    }
+}
+
+START_TEST(setid_and_contents) {
+    start(_i, NULL);
+    struct inode *file = make("file", S_IFREG);
+    for (int how = 0; how < 3; how++) {
+        set_mode(file, 06755);
+        change_contents(file, how);
+        ck_assert_uint_eq(file->mode & 07777, 0755);
+        set_mode(file, 06745); /* not the group's to execute: that bit means something else */
+        change_contents(file, how);
+        ck_assert_uint_eq(file->mode & 07777, 02745);
+    }
+    /* A front end that knows the writer. */
+    f.volume->setid_by_caller = true;
+    set_mode(file, 06755);
+    for (int how = 0; how < 3; how++)
+        change_contents(file, how);
+    ck_assert_uint_eq(file->mode & 07777, 06755);
+    ck_assert_int_eq(
+        volume_setattr(file, SETATTR_SIZE | SETATTR_KILL_SUID_SGID, &(struct attributes){0}), 0);
+    ck_assert_uint_eq(file->mode & 07777, 0755);
+    volume_put(file, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(setid_and_owners) {
+    const struct attributes owner = {.uid = 5, .gid = 6, .mode = 06711};
+
+    start(_i, NULL);
+    struct inode *file = make("file", S_IFREG), *dir = make("dir", S_IFDIR);
+    set_mode(file, 06755);
+    ck_assert_int_eq(volume_setattr(file, SETATTR_UID, &owner), 0);
+    ck_assert_uint_eq(file->mode & 07777, 0755);
+    set_mode(file, 06755);
+    ck_assert_int_eq(volume_setattr(file, SETATTR_GID, &owner), 0);
+    ck_assert_uint_eq(file->mode & 07777, 0755);
+    /* Who says both means both, and directories have no set-id programs in them. */
+    ck_assert_int_eq(volume_setattr(file, SETATTR_UID | SETATTR_MODE, &owner), 0);
+    ck_assert_uint_eq(file->mode & 07777, 06711);
+    set_mode(dir, 06755);
+    ck_assert_int_eq(volume_setattr(dir, SETATTR_UID | SETATTR_GID, &owner), 0);
+    ck_assert_uint_eq(dir->mode & 07777, 06755);
+    volume_put(file, 1);
+    volume_put(dir, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+/* --- access times --- */
+
+static bool keep_nothing(void *context, const struct dir_entry *entry) {
+    (void)context;
+    (void)entry;
+    return true;
+}
+
+static void use(struct inode *inode) {
+    char bytes[16];
+
+    if (S_ISREG(inode->mode))
+        ck_assert_int_eq(volume_read(inode, bytes, sizeof(bytes), 0), 5);
+    else if (S_ISDIR(inode->mode))
+        ck_assert_int_eq(volume_readdir(inode, 0, keep_nothing, NULL), 0);
+    else
+        ck_assert_int_eq(volume_readlink(inode, bytes, sizeof(bytes)), 0);
+}
+
+/* Whether using the inode moves an access time of `atime` seconds, mtime and ctime being 1000. */
+static bool moves(struct inode *inode, int64_t atime) {
+    const struct attributes times = {
+        .atime.seconds = atime, .mtime.seconds = 1000, .ctime.seconds = 1000};
+
+    ck_assert_int_eq(volume_setattr(inode, SETATTR_ATIME | SETATTR_MTIME | SETATTR_CTIME, &times),
+                     0);
+    use(inode);
+    return inode->atime.seconds != atime;
+}
+
+static const struct {
+    const char *options;
+    bool file[3], dir[3]; /* an access time that is older; newer; newer, but a day ago */
+} policies[] = {
+    {"atime=relatime", {true, false, true}, {true, false, true}},
+    {"atime=strictatime", {true, true, true}, {true, true, true}},
+    {"atime=noatime", {false, false, false}, {false, false, false}},
+    {"atime=strictatime,nodiratime", {true, true, true}, {false, false, false}},
+};
+#define POLICIES ((int)(sizeof(policies) / sizeof(*policies)))
+
+START_TEST(access_times) {
+    int policy = _i % POLICIES;
+
+    start(_i / POLICIES, policies[policy].options);
+    int64_t now = clock_calendar(&f.clock).seconds;
+    const int64_t times[] = {500, now - 3600, now - 25 * 3600};
+    struct inode *file = make("file", S_IFREG | 0644), *dir = make("dir", S_IFDIR | 0755),
+                 *link = make("link", S_IFLNK | 0777);
+    ck_assert_int_gt(now, 26 * 3600);
+    ck_assert_int_eq(volume_write(file, "hello", 5, 0), 5);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(moves(file, times[i]), policies[policy].file[i]);
+        ck_assert_int_eq(moves(link, times[i]), policies[policy].file[i]);
+        ck_assert_int_eq(moves(dir, times[i]), policies[policy].dir[i]);
+    }
+    /* O_NOATIME. */
+    char bytes[16];
+    int64_t before = file->atime.seconds;
+    ck_assert_int_eq(volume_read_noatime(file, bytes, sizeof(bytes), 0), 5);
+    ck_assert_int_eq(file->atime.seconds, before);
+    volume_put(file, 1);
+    volume_put(dir, 1);
+    volume_put(link, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+/* --- whiteouts --- */
+
+static struct inode *look(struct inode *dir, const char *name) {
+    struct inode *inode;
+
+    ck_assert_int_eq(volume_lookup(dir, name, strlen(name), &inode), 0);
+    return inode;
+}
+
+static void expect_whiteout(struct inode *dir, const char *name) {
+    struct inode *inode = look(dir, name);
+
+    ck_assert_uint_eq(inode->mode, S_IFCHR);
+    ck_assert_uint_eq(inode->rdev, 0);
+    ck_assert_uint_eq(inode->nlink, 1);
+    ck_assert_uint_eq(inode->uid, 7);
+    ck_assert_uint_eq(inode->gid, 8);
+    volume_put(inode, 1);
+}
+
+/* Onto nothing (0), a file (1), in the same directory or another (+2). */
+START_TEST(whiteouts) {
+    int kind = _i % 4;
+
+    start(_i / 4, NULL);
+    struct inode *other = make("other", S_IFDIR | 0755), *moved = make("moved", S_IFREG | 0644);
+    struct inode *dir = kind & 2 ? other : f.root;
+    if (kind & 1)
+        ck_assert_int_eq(
+            volume_create(dir, "target", 6, &(struct create_request){.mode = S_IFREG | 0644}, NULL),
+            0);
+    ck_assert_int_eq(volume_rename(f.root, "moved", 5, dir, "target", 6, RENAME_WHITEOUT), 0);
+    struct inode *target = look(dir, "target");
+    ck_assert_ptr_eq(target, moved);
+    ck_assert_uint_eq(moved->nlink, 1);
+    volume_put(target, 1);
+    volume_put(moved, 1);
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    expect_whiteout(f.root, "moved");
+    /* A directory leaves one like any other, and its parent has one directory less. */
+    uint32_t links = f.root->nlink;
+    struct inode *sub = make("sub", S_IFDIR | 0755);
+    ck_assert_int_eq(volume_rename(f.root, "sub", 3, other, "sub", 3, RENAME_WHITEOUT), 0);
+    expect_whiteout(f.root, "sub");
+    ck_assert_uint_eq(f.root->nlink, links);
+    ck_assert_uint_eq(other->nlink, 3);
+    volume_put(sub, 1);
+    volume_put(other, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(whiteouts_refused) {
+    struct volume_usage before, after;
+
+    start(_i, NULL);
+    struct inode *a = make("a", S_IFREG | 0644), *b = make("b", S_IFREG | 0644);
+    ck_assert_int_eq(volume_statfs(f.volume, &before), 0);
+    ck_assert_int_eq(
+        volume_rename(f.root, "a", 1, f.root, "b", 1, RENAME_WHITEOUT | RENAME_EXCHANGE), -EINVAL);
+    ck_assert_int_eq(
+        volume_rename(f.root, "a", 1, f.root, "b", 1, RENAME_WHITEOUT | RENAME_NOREPLACE), -EEXIST);
+    ck_assert_int_eq(volume_rename(f.root, "c", 1, f.root, "b", 1, RENAME_WHITEOUT), -ENOENT);
+    ck_assert_int_eq(volume_rename(f.root, "a", 1, f.root, "b", 1, 1u << 20), -EINVAL);
+    /* Two names of one file: nothing happens. */
+    ck_assert_int_eq(volume_link(a, f.root, "c", 1), 0);
+    ck_assert_int_eq(volume_rename(f.root, "a", 1, f.root, "c", 1, RENAME_WHITEOUT), 0);
+    struct inode *same = look(f.root, "a");
+    ck_assert_ptr_eq(same, a);
+    ck_assert_int_eq(volume_statfs(f.volume, &after), 0);
+    ck_assert_uint_eq(before.inodes_free, after.inodes_free);
+    volume_put(same, 1);
+    volume_put(a, 1);
+    volume_put(b, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("volume");
+    TCase *tests = tcase_create("rules");
+
+    tcase_add_loop_test(tests, setid_and_contents, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, setid_and_owners, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, access_times, 0, FIXTURE_TYPE_COUNT * POLICIES);
+    tcase_add_loop_test(tests, whiteouts, 0, FIXTURE_TYPE_COUNT * 4);
+    tcase_add_loop_test(tests, whiteouts_refused, 0, FIXTURE_TYPE_COUNT);
+    suite_add_tcase(suite, tests);
+    return fixture_run(suite);
+}
