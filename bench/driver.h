@@ -34,6 +34,7 @@ struct driver_stat {
     uint32_t mode;
     uint64_t size;
     uint64_t ino;
+    struct timestamp mtime;
 };
 
 /* One name in a directory ("." and ".." are left out); `name` is terminated and valid during the

@@ -85,7 +85,10 @@ static int posix_fsync(struct driver *driver, const struct driver_node *node) {
 
 static void stat_copy(const struct stat *from, struct driver_stat *to) {
     *to = (struct driver_stat){
-        .mode = from->st_mode, .size = (uint64_t)from->st_size, .ino = from->st_ino};
+        .mode = from->st_mode,
+        .size = (uint64_t)from->st_size,
+        .ino = from->st_ino,
+        .mtime = {.seconds = from->st_mtim.tv_sec, .nanoseconds = (uint32_t)from->st_mtim.tv_nsec}};
 }
 
 static int posix_fstat(struct driver *driver, const struct driver_node *node,

@@ -102,8 +102,10 @@ static void stat_inode(struct inode *inode, struct driver_stat *stat) {
     struct attributes attributes;
 
     volume_getattr(inode, &attributes);
-    *stat = (struct driver_stat){
-        .mode = attributes.mode, .size = attributes.size, .ino = attributes.ino};
+    *stat = (struct driver_stat){.mode = attributes.mode,
+                                 .size = attributes.size,
+                                 .ino = attributes.ino,
+                                 .mtime = attributes.mtime};
 }
 
 static int volume_driver_fstat(struct driver *driver, const struct driver_node *node,
