@@ -177,6 +177,9 @@ static void abandon(struct fuse_server *server) {
         pthread_cancel(server->threads[i]);
 }
 
+/* Read ahead at a time, so that more than one thread copies. */
+#define READ_AHEAD_REQUESTS 4u
+
 /* The kernel reads 128 KiB ahead unless told otherwise, and only root may tell: that is a nicety,
  * so failure means nothing. Asks the mount for its device number, so it must be served already. */
 static void raise_read_ahead(const struct fuse_server *server) {
@@ -189,7 +192,7 @@ static void raise_read_ahead(const struct fuse_server *server) {
     FILE *file = fopen(path, "we");
     if (!file)
         return;
-    fprintf(file, "%u", FUSE_TRANSFER_MAX / 1024);
+    fprintf(file, "%u", READ_AHEAD_REQUESTS * FUSE_TRANSFER_MAX / 1024);
     fclose(file);
 }
 
