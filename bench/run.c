@@ -10,6 +10,8 @@
 #include "bench/run.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -143,13 +145,33 @@ struct crew {
     _Atomic int error; /* the first failure */
 };
 
+/* Memory that a row has given back stays with the process, for the row's measured run. */
+static void keep_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, 64 << 20);
+}
+
+static int run_row_measured(const struct run_config *config, struct progress_row *progress,
+                            struct row_result *result) {
+    if (config->scenario->workload->measures_host) {
+        struct row_result rehearsal = {.row = result->row};
+        int error = run_row(config, progress, &rehearsal);
+        if (error) {
+            *result = rehearsal;
+            return error;
+        }
+    }
+    return run_row(config, progress, result);
+}
+
 static void *work(void *context) {
     struct crew *crew = context;
     unsigned number;
 
     while ((number = atomic_fetch_add(&crew->next, 1)) < crew->config->scenario->row_count) {
         struct row_result *result = &crew->results[number];
-        int error = run_row(crew->config, &crew->progress.rows[number], result);
+        int error = run_row_measured(crew->config, &crew->progress.rows[number], result);
         int none = 0;
         if (error) {
             result->status = ROW_FAILED;
@@ -170,6 +192,8 @@ int run_modelled(const struct run_config *config, struct row_result *results) {
 
     if (!crew)
         return -ENOMEM;
+    if (scenario->workload->measures_host)
+        keep_memory();
     crew->config = config;
     crew->results = results;
     for (unsigned i = 0; i < scenario->row_count; i++)

@@ -47,6 +47,9 @@ struct workload {
     const struct option_spec *parameters; /* scope WORKLOAD_OPTIONS */
     const char *const *scaled;            /* parameters that --scale makes smaller; ended by NULL */
     bool needs_source; /* a file tree, of the size in its parameters "files" and "bytes" */
+    /* The figure that counts is this machine's CPU time: rows run one by one, and once before they
+     * are measured, so that the memory they use has been handed out already. */
+    bool measures_host;
     int (*run)(struct workload_run *run);
 };
 

@@ -101,5 +101,6 @@ const struct workload workload_create = {
     .description = "create many small files",
     .parameters = create_parameters,
     .scaled = create_scaled,
+    .measures_host = true,
     .run = create_run,
 };

@@ -289,7 +289,8 @@ static int run_scenario(const struct bench_arguments *arguments, struct scenario
     if (!error) {
         struct run_config config = {.scenario = scenario,
                                     .source = source,
-                                    .threads = arguments->jobs,
+                                    .threads =
+                                        scenario->workload->measures_host ? 1 : arguments->jobs,
                                     .progress = !arguments->quiet,
                                     .log = log};
         struct report report = {.scenario = scenario,
@@ -299,7 +300,7 @@ static int run_scenario(const struct bench_arguments *arguments, struct scenario
                                 .scale_permille = arguments->scale,
                                 .memory_fitted = fit_memory(scenario, source),
                                 .command = command,
-                                .host_cpu = strcmp(scenario->workload->name, "create") == 0};
+                                .host_cpu = scenario->workload->measures_host};
         error = run_all(arguments, &config, results, &report);
         report.host_ns = wall_now() - start;
         report_table(stdout, &report);

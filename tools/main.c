@@ -70,8 +70,10 @@ static int unknown_command(const char *name) {
     }
     fprintf(stderr, "layoutfs: there is no command '%s'", name);
     if (nearest)
-        fprintf(stderr, "; did you mean '%s'", nearest->name);
-    fprintf(stderr, "? `layoutfs --help` lists them.\n");
+        fprintf(stderr, "; did you mean '%s'?", nearest->name);
+    else
+        fputc('.', stderr);
+    fprintf(stderr, " 'layoutfs --help' lists them\n");
     return TOOL_USAGE;
 }
 
