@@ -352,6 +352,30 @@ void scenario_each(void (*visit)(void *context, const char *name, const char *te
 /* --- changes from the command line ------------------------------------------------------------ */
 
 /* A row that the scenario does not have: "ext2:dir_placement=orlov:alloc=goal". */
+/* An option that only mkfs takes. */
+static bool is_for_mkfs(const struct layout *layout, const char *item) {
+    size_t length = strcspn(item, "=");
+
+    for (const struct option_spec *spec = layout->options; spec && spec->name; spec++)
+        if (strncmp(spec->name, item, length) == 0 && spec->name[length] == '\0')
+            return spec->scope == OPTION_MKFS;
+    return false;
+}
+
+/* Sorts "a=b:c" into the row's options of mkfs and of mount, which have room for all of it. */
+static void sort_options(const struct layout *layout, const char *text, struct scenario_row *row) {
+    char items[sizeof(row->mount)], *position;
+
+    snprintf(items, sizeof(items), "%s", text);
+    for (char *item = strtok_r(items, ":", &position); item;
+         item = strtok_r(NULL, ":", &position)) {
+        char *list = is_for_mkfs(layout, item) ? row->mkfs : row->mount;
+        if (*list)
+            strcat(list, ",");
+        strcat(list, item);
+    }
+}
+
 static int make_row(const char *wish, struct scenario_row *row, const struct log *log) {
     const struct layout *layout;
     const struct layout_type *type;
@@ -359,14 +383,12 @@ static int make_row(const char *wish, struct scenario_row *row, const struct log
     const char *options = wish[type_length] ? wish + type_length + 1 : "";
 
     memset(row, 0, sizeof(*row));
-    if (type_length >= sizeof(row->type) || strlen(options) >= sizeof(row->mount)) {
+    if (type_length >= sizeof(row->type) || strlen(options) >= sizeof(row->mount) ||
+        strlen(options) >= sizeof(row->mkfs)) {
         log_error(log, "--layout: \"%s\" is too long", wish);
         return -EINVAL;
     }
     memcpy(row->type, wish, type_length);
-    strcpy(row->mount, options);
-    for (char *colon = row->mount; (colon = strchr(colon, ':'));)
-        *colon = ',';
     snprintf(row->id, sizeof(row->id), "%.31s", wish);
     snprintf(row->label, sizeof(row->label), "%.47s", wish);
     if (layout_find(row->type, &layout, &type)) {
@@ -374,6 +396,7 @@ static int make_row(const char *wish, struct scenario_row *row, const struct log
                   wish);
         return -ENOENT;
     }
+    sort_options(layout, options, row);
     return 0;
 }
 
