@@ -46,7 +46,7 @@ static json_t *choices_object(const struct option_choice *choice) {
     return choices;
 }
 
-static json_t *option_object(const struct option_spec *spec) {
+static json_t *option_object(const struct option_spec *spec, unsigned scope) {
     json_t *object = json_pack("{s:s, s:s, s:s}", "name", spec->name, "kind", kind_name(spec->kind),
                                "description", spec->description);
 
@@ -54,7 +54,7 @@ static json_t *option_object(const struct option_spec *spec) {
                         spec->default_text ? json_string(spec->default_text) : json_null());
     json_object_set_new(object, "mkfs", json_boolean(spec->scope & OPTION_MKFS));
     json_object_set_new(object, "mount", json_boolean(spec->scope & OPTION_MOUNT));
-    if (spec->letter)
+    if (spec->letter && scope & OPTION_MKFS) /* letters are mkfs's */
         json_object_set_new(object, "letter", json_stringn(&spec->letter, 1));
     if (spec->minimum || spec->maximum) {
         json_object_set_new(object, "minimum", json_integer(spec->minimum));
@@ -70,7 +70,7 @@ static json_t *table_object(const struct option_spec *table, unsigned scope) {
 
     for (; table && table->name; table++)
         if (table->scope & scope)
-            json_array_append_new(options, option_object(table));
+            json_array_append_new(options, option_object(table, scope));
     return options;
 }
 
