@@ -87,6 +87,20 @@ void step_end(struct workload_run *run, uint64_t files, uint64_t bytes) {
     step->bytes = bytes;
 }
 
+int step_cool(struct workload_run *run, const char *name) {
+    int error = step_begin(run, name, false);
+
+    if (!error)
+        error = run->driver->operations->drop_caches(run->driver);
+    if (error == -EPERM) {
+        run->warm = true;
+        error = 0;
+    }
+    if (!error)
+        step_end(run, 0, 0);
+    return error;
+}
+
 void step_progress(struct workload_run *run, uint64_t done, uint64_t total) {
     if (run->progress)
         run->progress(run->context, run->steps[run->count].name, done, total);

@@ -60,6 +60,8 @@ const struct workload *workload_find(const char *name);
 int step_begin(struct workload_run *run, const char *name, bool timed);
 /* Ends it; the step's work in files and bytes. */
 void step_end(struct workload_run *run, uint64_t files, uint64_t bytes);
+/* An untimed step that empties all caches; where that is not permitted, run->warm says so. */
+int step_cool(struct workload_run *run, const char *name);
 void step_progress(struct workload_run *run, uint64_t done, uint64_t total);
 
 /* --- pieces that workloads on file trees share: bench/tree.c ---------------------------------- */

@@ -20,20 +20,6 @@ static const struct option_spec mount_parameters[] = {
 
 #define STREAM_NAME "stream"
 
-static int cool(struct workload_run *run) {
-    int error = step_begin(run, "remount", false);
-
-    if (!error)
-        error = run->driver->operations->drop_caches(run->driver);
-    if (error == -EPERM) {
-        run->warm = true;
-        error = 0;
-    }
-    if (!error)
-        step_end(run, 0, 0);
-    return error;
-}
-
 static int small_files(struct workload_run *run) {
     struct tree_count count = {0}, removed = {0};
     int error = step_begin(run, "unpack", true);
@@ -43,7 +29,7 @@ static int small_files(struct workload_run *run) {
     if (error)
         return error;
     step_end(run, run->source->files, run->source->bytes);
-    error = cool(run);
+    error = step_cool(run, "remount");
     if (!error)
         error = step_begin(run, "stat", true);
     if (!error)
@@ -133,7 +119,7 @@ static int mount_run(struct workload_run *run) {
     if (!error)
         error = stream_step(run, "sequential write", stream_write, buffer);
     if (!error)
-        error = cool(run);
+        error = step_cool(run, "remount");
     if (!error)
         error = stream_step(run, "sequential read", stream_read, buffer);
     free(buffer);

@@ -38,20 +38,6 @@ static int unpack(struct workload_run *run) {
     return error;
 }
 
-static int reboot(struct workload_run *run) {
-    int error = step_begin(run, "reboot", false);
-
-    if (!error)
-        error = run->driver->operations->drop_caches(run->driver);
-    if (error == -EPERM) {
-        run->warm = true;
-        error = 0;
-    }
-    if (!error)
-        step_end(run, 0, 0);
-    return error;
-}
-
 static int delete (struct workload_run *run) {
     struct tree_count count = {0};
     int error = step_begin(run, "delete", true);
@@ -77,7 +63,7 @@ static int tree_run(struct workload_run *run) {
     int error = unpack(run);
 
     if (!error)
-        error = reboot(run);
+        error = step_cool(run, "reboot");
     if (!error)
         error = traverse(run, "cold traversal");
     if (!error)
