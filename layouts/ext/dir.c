@@ -235,7 +235,7 @@ int ext_dir_grow(struct inode *dir, uint32_t count, uint64_t *logical, struct bu
             return dir_grow_undo(dir, buffers, i, rc);
         ext_dir_block_clear(ext, buffer_data(buffers[i]));
         buffers[i]->checked = true;
-        buffer_dirty(buffers[i]);
+        ext_dirty(ext, buffers[i]);
     }
     dir->size = size;
     *logical = first;
@@ -294,7 +294,7 @@ static void dir_slot_remove(struct inode *dir, struct ext_dir_slot *slot) {
     else
         le16_store(&previous->rec_len,
                    (uint16_t)(le16_load(previous->rec_len) + le16_load(entry->rec_len)));
-    buffer_dirty(slot->buffer);
+    ext_dirty(ext_of(dir->volume), slot->buffer);
     if (slot->logical < ext_inode_of(dir)->insert_hint)
         ext_inode_of(dir)->insert_hint = (uint32_t)slot->logical;
 }
@@ -390,7 +390,7 @@ static int linear_insert(struct inode *dir, const struct ext_dir_name *name) {
         ext_dir_block_insert(ext, buffer_data(buffer), name);
     }
     private->insert_hint = (uint32_t)logical;
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
     buffer_put(buffer);
     return 0;
 }
@@ -430,7 +430,7 @@ static void dir_slot_set(struct ext *ext, const struct ext_dir_slot *slot,
 
     le32_store(&entry->inode, (uint32_t)inode->ino);
     entry->file_type = dirent_type_of(ext, inode->mode);
-    buffer_dirty(slot->buffer);
+    ext_dirty(ext, slot->buffer);
 }
 
 /* When `inode` is a directory that goes from `from` to `to`, takes hold of its "..". The slot's

@@ -7,6 +7,7 @@
  *   features.c  features by name, and which are supported
  *   format.c    mkfs                           geometry.c  where things lie by arithmetic alone
  *   group.c     bitmaps, block and inode allocation   placement.c  the strategies
+ *   journal.c   the one way to change metadata
  *   inode.c     inodes: load, store, create, free
  *   indirect.c  the block map: bmap, reserve, truncate, punch
  *   dir.c       directories, linear            htree.c, hash.c  hash-indexed ones
@@ -170,6 +171,18 @@ void ext_group_decode(const struct ext_disk_group *disk, struct ext_group *group
 /* What is wrong with a decoded descriptor, or NULL. */
 const char *ext_group_validate(const struct ext_geometry *geometry, uint32_t number,
                                const struct ext_group *group);
+
+/* --- journal.c: how metadata changes
+ * --------------------------------------------------------------
+ */
+
+/* The buffer's bytes have been changed, as metadata that must reach the disk with the other changes
+ * of this operation. Every change of metadata ends here, none calls buffer_dirty itself. The caller
+ * holds a reference and the exclusive lock. Cannot fail. */
+void ext_dirty(struct ext *ext, struct buffer *buffer);
+/* `count` blocks from `block` on held metadata and are free from now on: what the cache and the
+ * journal know of them is void. Called by ext_blocks_free; nobody holds references to them. */
+void ext_forget(struct ext *ext, uint64_t block, uint64_t count);
 
 /* --- features.c ----------------------------------------------------------------------------------
  */

@@ -293,7 +293,7 @@ static uint64_t search_claim(struct search *search, struct buffer *bitmap) {
     uint64_t block = ext_group_first_block(&ext->geometry, search->group) + search->bit;
 
     bitmap_set(buffer_data(bitmap), search->bit, search->got);
-    buffer_dirty(bitmap);
+    ext_dirty(ext, bitmap);
     buffer_put(bitmap);
     g->free_blocks -= search->got;
     ext->free_blocks -= search->got;
@@ -342,7 +342,7 @@ static int group_blocks_free(struct ext *ext, uint32_t group, uint64_t block, ui
                            group, block + (clear - bit));
     }
     bitmap_clear(buffer_data(bitmap), bit, count);
-    buffer_dirty(bitmap);
+    ext_dirty(ext, bitmap);
     buffer_put(bitmap);
     g->free_blocks += count;
     ext->free_blocks += count;
@@ -370,7 +370,7 @@ int ext_blocks_free(struct ext *ext, uint64_t block, uint64_t count, bool metada
         if (rc < 0)
             return rc;
         if (metadata)
-            buffer_forget(ext->buffers, block, part);
+            ext_forget(ext, block, part);
         block += part;
         count -= part;
     }
@@ -395,7 +395,7 @@ static int group_inode_allocate(struct ext *ext, uint32_t group, bool directory,
         return -ENOSPC;
     }
     bitmap_set(buffer_data(bitmap), bit, 1);
-    buffer_dirty(bitmap);
+    ext_dirty(ext, bitmap);
     buffer_put(bitmap);
     g->inode_hint = bit + 1;
     g->free_inodes--;
@@ -451,7 +451,7 @@ int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory) {
                            group, ino);
     }
     bitmap_clear(buffer_data(bitmap), bit, 1);
-    buffer_dirty(bitmap);
+    ext_dirty(ext, bitmap);
     buffer_put(bitmap);
     g->free_inodes++;
     ext->free_inodes++;

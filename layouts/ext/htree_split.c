@@ -128,8 +128,8 @@ static int leaf_divided_insert(struct inode *dir, const struct leaf_division *di
     leaf_write(ext, buffer_data(lower), division->source, division->items, stay);
     leaf_write(ext, buffer_data(upper), division->source, division->items + stay,
                division->count - stay);
-    buffer_dirty(lower);
-    buffer_dirty(upper);
+    ext_dirty(ext, lower);
+    ext_dirty(ext, upper);
     if (ext_dir_block_insert(ext, buffer_data(target), name))
         return 0;
     return ext_corrupt(
@@ -139,28 +139,29 @@ static int leaf_divided_insert(struct inode *dir, const struct leaf_division *di
 
 /* --- index blocks ---------------------------------------------------------------------------- */
 
-static void frame_set_count(struct ext_htree_frame *frame, uint32_t count) {
+static void frame_set_count(struct ext *ext, struct ext_htree_frame *frame, uint32_t count) {
     struct ext_disk_dx_countlimit *header = (struct ext_disk_dx_countlimit *)frame->entries;
 
     frame->count = count;
     le16_store(&header->count, (uint16_t)count);
     le16_store(&header->limit, (uint16_t)frame->limit);
-    buffer_dirty(frame->buffer);
+    ext_dirty(ext, frame->buffer);
 }
 
 /* Inserts an index entry after the one followed. There is room. */
-static void frame_insert(struct ext_htree_frame *frame, uint32_t hash, uint64_t logical) {
+static void frame_insert(struct ext *ext, struct ext_htree_frame *frame, uint32_t hash,
+                         uint64_t logical) {
     struct ext_disk_dx_entry *entry = frame->entries + frame->at + 1;
 
     memmove(entry + 1, entry, (frame->count - frame->at - 1) * sizeof(*entry));
     le32_store(&entry->hash, hash);
     le32_store(&entry->block, (uint32_t)logical);
-    frame_set_count(frame, frame->count + 1);
+    frame_set_count(ext, frame, frame->count + 1);
 }
 
 /* A new node, holding a copy of `count` entries. Takes over the buffer, which is empty: as a
  * directory block, an index node is one unused entry. */
-static struct ext_htree_frame frame_create(const struct ext *ext, struct buffer *buffer,
+static struct ext_htree_frame frame_create(struct ext *ext, struct buffer *buffer,
                                            const struct ext_disk_dx_entry *entries,
                                            uint32_t count) {
     struct ext_htree_frame frame = {
@@ -170,7 +171,7 @@ static struct ext_htree_frame frame_create(const struct ext *ext, struct buffer 
     };
 
     memcpy(frame.entries, entries, count * sizeof(*entries));
-    frame_set_count(&frame, count);
+    frame_set_count(ext, &frame, count);
     return frame;
 }
 
@@ -179,8 +180,8 @@ static bool frame_full(const struct ext_htree_frame *frame) {
 }
 
 /* The root's entries move into a node, to which the root points. */
-static void index_add_level(const struct ext *ext, struct ext_htree_path *path,
-                            struct buffer *buffer, uint64_t logical) {
+static void index_add_level(struct ext *ext, struct ext_htree_path *path, struct buffer *buffer,
+                            uint64_t logical) {
     struct ext_htree_frame *root = &path->frame[0];
     struct ext_disk_dx_info *info = (struct ext_disk_dx_info *)(root->entries - 1);
 
@@ -190,20 +191,20 @@ static void index_add_level(const struct ext *ext, struct ext_htree_path *path,
     root->at = 0;
     le32_store(&root->entries[0].block, (uint32_t)logical);
     info->indirect_levels = 1;
-    frame_set_count(root, 1);
+    frame_set_count(ext, root, 1);
 }
 
 /* The upper half of the node's entries move into a new one; the path follows its entry. */
-static void index_split_node(const struct ext *ext, struct ext_htree_path *path,
-                             struct buffer *buffer, uint64_t logical) {
+static void index_split_node(struct ext *ext, struct ext_htree_path *path, struct buffer *buffer,
+                             uint64_t logical) {
     struct ext_htree_frame *node = &path->frame[1];
     uint32_t stay = node->count / 2;
     uint32_t hash = le32_load(node->entries[stay].hash);
     struct ext_htree_frame upper =
         frame_create(ext, buffer, node->entries + stay, node->count - stay);
 
-    frame_set_count(node, stay);
-    frame_insert(&path->frame[0], hash, logical);
+    frame_set_count(ext, node, stay);
+    frame_insert(ext, &path->frame[0], hash, logical);
     if (node->at < stay) {
         buffer_put(upper.buffer);
         return;
@@ -245,7 +246,7 @@ static int htree_split(struct inode *dir, struct ext_htree_path *path, struct bu
             index_split_node(ext, path, buffers[0], logical);
         logical++;
     }
-    frame_insert(&path->frame[path->depth - 1], division.hash, logical);
+    frame_insert(ext, &path->frame[path->depth - 1], division.hash, logical);
     rc = leaf_divided_insert(dir, &division, leaf, upper, hash, name);
     buffer_put(upper);
     return rc;
@@ -266,7 +267,7 @@ int ext_htree_insert(struct inode *dir, const struct ext_dir_name *name) {
         rc = ext_htree_leaf(dir, &path, &logical, &leaf);
     if (rc == 0) {
         if (ext_dir_block_insert(ext, buffer_data(leaf), name))
-            buffer_dirty(leaf);
+            ext_dirty(ext, leaf);
         else
             rc = htree_split(dir, &path, leaf, hash, name);
         buffer_put(leaf);
@@ -292,8 +293,8 @@ static void htree_root_write(struct ext *ext, struct inode *dir, struct buffer *
     info->hash_version = (uint8_t)(ext->hash_version % EXT_HASH_LEGACY_UNSIGNED);
     info->info_length = sizeof(*info);
     le32_store(&root.entries[0].block, 1);
-    frame_set_count(&root, 1);
-    frame_insert(&root, hash, 2);
+    frame_set_count(ext, &root, 1);
+    frame_insert(ext, &root, hash, 2);
 }
 
 int ext_htree_convert(struct inode *dir, const struct ext_dir_name *name) {

@@ -208,7 +208,7 @@ static int indirect_create(struct inode *inode, uint64_t logical, uint64_t previ
         (void)ext_blocks_free(ext, block, 1, false);
         return rc;
     }
-    buffer_dirty(*buffer);
+    ext_dirty(ext, *buffer);
     inode->sectors += block_sectors(ext);
     /* The data that it maps shall follow it. A file that was growing keeps its window. */
     ext_place_note(ext, inode, logical, block, 1, sequential && block == goal);
@@ -238,7 +238,7 @@ static int leaf_open(struct inode *inode, uint64_t logical, struct leaf *leaf) {
             rc = indirect_create(inode, logical, parent_block, &buffer);
             if (rc == 0 && leaf->buffer) {
                 entry_set(leaf->buffer, leaf->index, (uint32_t)buffer->block);
-                buffer_dirty(leaf->buffer);
+                ext_dirty(ext, leaf->buffer);
             } else if (rc == 0) {
                 private->block[leaf->index] = (uint32_t)buffer->block;
             }
@@ -271,7 +271,7 @@ static void leaf_set_run(const struct leaf *leaf, uint32_t index, uint32_t block
         else
     private->block[index + i] = block + i;
     if (leaf->buffer)
-        buffer_dirty(leaf->buffer);
+        ext_dirty(ext_of(leaf->inode->volume), leaf->buffer);
 }
 
 /* Gives blocks to the holes among the leaf's next `count` entries; *filled: how many of these are
@@ -436,7 +436,7 @@ static int subtree_remove(struct removal *removal, uint32_t block, uint32_t leve
     *emptied =
         rc == 0 && ((begin == 0 && end == entries) || changed) && indirect_empty(buffer, entries);
     if (changed)
-        buffer_dirty(buffer);
+        ext_dirty(ext_of(inode->volume), buffer);
     buffer_put(buffer);
     return rc;
 }

@@ -286,13 +286,14 @@ static void record_encode(struct inode *inode, struct ext_disk_inode *record) {
 static int record_store(struct inode *inode, uint32_t dtime) {
     struct buffer *buffer;
     struct ext_disk_inode *record;
-    int rc = ext_inode_record(ext_of(inode->volume), inode->ino, &buffer, &record);
+    struct ext *ext = ext_of(inode->volume);
+    int rc = ext_inode_record(ext, inode->ino, &buffer, &record);
     if (rc < 0)
         return rc;
 
     record_encode(inode, record);
     le32_store(&record->i_dtime, dtime);
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
     buffer_put(buffer);
     return 0;
 }
@@ -335,7 +336,7 @@ static int record_initialise(struct inode *inode) {
     memset((void *)record, 0, ext->geometry.inode_size);
     if (ext->geometry.inode_size > EXT_INODE_BASE_SIZE)
         le16_store(&record->i_extra_isize, (uint16_t)ext_inode_of(inode)->extra_size);
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
     buffer_put(buffer);
     return 0;
 }

@@ -202,7 +202,7 @@ static int store_group(struct ext *ext, uint32_t number) {
     le16_store(&disk->bg_free_blocks_count, (uint16_t)group->free_blocks);
     le16_store(&disk->bg_free_inodes_count, (uint16_t)group->free_inodes);
     le16_store(&disk->bg_used_dirs_count, (uint16_t)group->used_dirs);
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
     buffer_put(buffer);
     group->dirty = false;
     return 0;
@@ -229,7 +229,7 @@ static int super_to_buffer(struct ext *ext) {
     if (error)
         return error;
     memcpy((uint8_t *)buffer_data(buffer) + offset, &ext->super, sizeof(ext->super));
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
     buffer_put(buffer);
     return 0;
 }

@@ -45,7 +45,7 @@ int ext_symlink_write(struct inode *inode, const char *target, uint32_t length) 
         return rc;
     }
     memcpy(buffer_data(buffer), target, length);
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
     buffer_put(buffer);
     inode->size = length;
     return 0;

@@ -337,13 +337,14 @@ static struct xattr *xattr_state_find(struct xattr_state *state, const struct xa
 
 /* --- storing --------------------------------------------------------------------------------- */
 
-static void xattr_inode_store(const struct xattr_area *area, const struct xattr_list *list) {
+static void xattr_inode_store(struct ext *ext, const struct xattr_area *area,
+                              const struct xattr_list *list) {
     char image[PAGE_SIZE_BYTES];
 
     xattr_image_make(image, area->size, 0, list, false);
     memcpy(area->base, image, area->size);
     le32_store(xattr_inode_magic(area), list->count > 0 ? EXT_XATTR_MAGIC : 0);
-    buffer_dirty(area->buffer);
+    ext_dirty(ext, area->buffer);
 }
 
 /* The inode gives up its share of the block, which `buffer` holds and which is put here. */
@@ -355,7 +356,7 @@ static int xattr_block_release(struct inode *inode, struct buffer *buffer) {
 
     if (owners > 1) {
         le32_store(&header->h_refcount, owners - 1);
-        buffer_dirty(buffer);
+        ext_dirty(ext, buffer);
         buffer_put(buffer);
         return 0;
     }
@@ -389,7 +390,7 @@ static void xattr_block_fill(struct ext *ext, struct buffer *buffer,
     le32_store(&header->h_refcount, 1);
     le32_store(&header->h_blocks, 1);
     memcpy(buffer_data(buffer), image, block_size);
-    buffer_dirty(buffer);
+    ext_dirty(ext, buffer);
 }
 
 static void xattr_block_set(struct inode *inode, uint32_t block) {
@@ -453,7 +454,7 @@ static int xattr_state_change(struct inode *inode, struct xattr_state *state,
             return rc;
     }
     if (inode_changed)
-        xattr_inode_store(in_inode, inode_list);
+        xattr_inode_store(ext_of(inode->volume), in_inode, inode_list);
     return 0;
 }
 
