@@ -12,7 +12,8 @@
  * so that the host's CPU is not spent on walking long paths; a workload says with driver_walk which
  * components the real program would have resolved.
  *
- * All calls return 0 (or a count) or negative errno. A driver belongs to one thread.
+ * All calls return 0 (or a count) or negative errno. A driver belongs to one thread, but for reads
+ * and writes where it says `threads`.
  */
 #ifndef LAYOUTFS_BENCH_DRIVER_H
 #define LAYOUTFS_BENCH_DRIVER_H
@@ -43,6 +44,7 @@ typedef int (*driver_visit)(void *context, const char *name, uint32_t type);
 
 struct driver_operations {
     const char *name;
+    bool threads; /* reads and writes of files may come from several threads */
     /* Directories as places to name things in: no call that the real program makes. Each node is
      * given back with leave. `hold` makes a second node of one directory. */
     int (*root)(struct driver *driver, struct driver_node *root);

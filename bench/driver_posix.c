@@ -233,6 +233,7 @@ static void posix_stats(struct driver *driver, struct device_stats *stats) {
 
 static const struct driver_operations posix_operations = {
     .name = "posix",
+    .threads = true,
     .root = posix_root,
     .enter = posix_enter,
     .hold = posix_hold,

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "bench/format.h"
+#include "bench/peer.h"
 #include "bench/process.h"
 #include "bench/progress.h"
 #include "bench/run.h"
@@ -27,7 +28,7 @@
 
 struct target {
     const struct scenario_row *row;
-    bool peer; /* served by fuse2fs instead of us */
+    const struct peer *peer; /* that serves it instead of us, or NULL */
     bool in_memory;
     const struct mounted_config *config;
     struct log log; /* into its result */
@@ -45,43 +46,47 @@ const char *mounted_obstacle(void) {
 
 /* --- mounting a target ------------------------------------------------------------------------ */
 
-static int start_server(struct target *target) {
-    const char *own[] = {target->config->program,
-                         "mount",
-                         "-f",
-                         "-t",
-                         target->row->type,
-                         target->in_memory ? "none" : target->image,
-                         target->mount_point,
-                         target->row->mount[0] ? "-o" : NULL,
-                         target->row->mount,
-                         NULL};
-    const char *peer[] = {"fuse2fs",           "-f", "-o", "fakeroot", target->image,
-                          target->mount_point, NULL};
+static int mount_ours(struct target *target) {
+    const char *command[] = {target->config->program,
+                             "mount",
+                             "-f",
+                             "-t",
+                             target->row->type,
+                             target->in_memory ? "none" : target->image,
+                             target->mount_point,
+                             target->row->mount[0] ? "-o" : NULL,
+                             target->row->mount,
+                             NULL};
+    int error = process_start(command, &target->server);
 
-    return process_start(target->peer ? peer : own, &target->server);
+    return error ? error : process_await_mount(target->server, target->mount_point);
 }
 
 static int target_mount(struct target *target) {
-    int error = start_server(target);
+    int error = target->peer
+                    ? peer_mount(target->peer, target->image, target->mount_point, &target->server)
+                    : mount_ours(target);
 
-    if (!error)
-        error = process_await_mount(target->server, target->mount_point);
     if (error)
         log_error(&target->log, "%s: could not be mounted: %s",
-                  target->peer ? "fuse2fs" : target->row->label, strerror(-error));
+                  target->peer ? target->peer->name : target->row->label, strerror(-error));
     return error;
 }
 
-static int target_unmount(struct target *target) {
-    const char *unmount[] = {"fusermount3", "-u", target->mount_point, NULL};
-    int error = process_run(unmount);
+static int unmount_ours(struct target *target) {
+    const char *command[] = {"fusermount3", "-u", target->mount_point, NULL};
+    int error = process_run(command);
 
-    if (error) {
+    return error ? error : process_finish(target->server);
+}
+
+static int target_unmount(struct target *target) {
+    int error = target->peer ? peer_unmount(target->peer, target->mount_point, target->server)
+                             : unmount_ours(target);
+
+    if (error)
         log_error(&target->log, "%s: could not be unmounted", target->mount_point);
-        return error;
-    }
-    return process_finish(target->server);
+    return error;
 }
 
 static int target_remount(void *context) {
@@ -125,11 +130,13 @@ static int make_image(const struct target *target) {
                           &clock, &target->log, &device);
     if (error)
         return error;
-    error = format_row(target->row, device, &target->log);
-    if (!error && geteuid() != 0)
+    bool ours = !target->peer || target->peer->format;
+    if (ours)
+        error = format_row(target->row, device, &target->log);
+    if (!error && ours && geteuid() != 0)
         return give_root(target, device, &clock);
     device_close(device);
-    return error;
+    return error || ours ? error : peer_make_image(target->peer, target->image);
 }
 
 /* --- one round -------------------------------------------------------------------------------- */
@@ -146,6 +153,7 @@ static int keep_steps(struct wall_result *result, const struct workload_run *run
         step->files = run->steps[i].files;
         step->bytes = run->steps[i].bytes;
         step->ns[result->rounds] = run->steps[i].ns;
+        step->latency[result->rounds] = run->steps[i].latency;
     }
     result->rounds++;
     return 0;
@@ -253,10 +261,6 @@ static int make_directory(const struct run_config *config, char directory[PATH_B
     return 0;
 }
 
-static bool is_ext(const struct scenario_row *row) {
-    return strncmp(row->type, "ext", 3) == 0;
-}
-
 static struct target make_target(const struct mounted_config *config,
                                  const struct scenario_row *row, struct wall_result *result) {
     return (struct target){
@@ -265,15 +269,13 @@ static struct target make_target(const struct mounted_config *config,
         .log = {.emit = keep_message, .context = result, .threshold = LOG_LEVEL_WARNING}};
 }
 
-/* Our rows, then the peer that serves the same format as the first of them that it can. */
-static unsigned list_targets(const struct mounted_config *config, struct target *targets,
-                             struct wall_result *results, unsigned capacity) {
+static unsigned list_rows(const struct mounted_config *config, struct target *targets,
+                          struct wall_result *results, unsigned capacity) {
     const struct scenario *scenario = config->run->scenario;
-    const struct scenario_row *for_peer = NULL;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < scenario->row_count && count < capacity; i++) {
-        const struct scenario_row *row = &scenario->rows[i];
+    for (; count < scenario->row_count && count < capacity; count++) {
+        const struct scenario_row *row = &scenario->rows[count];
         const struct layout *layout;
         const struct layout_type *type;
         struct wall_result *result = &results[count];
@@ -284,17 +286,36 @@ static unsigned list_targets(const struct mounted_config *config, struct target 
         if (layout_find(row->type, &layout, &type))
             result->status = ROW_NOT_EMULATED;
         else
-            targets[count].in_memory = layout->flags & LAYOUT_VOLATILE;
-        if (!for_peer && is_ext(row) && result->status == ROW_DONE)
-            for_peer = row;
-        count++;
+            result->floor = targets[count].in_memory = layout->flags & LAYOUT_VOLATILE;
     }
-    if (config->peers && for_peer && process_exists("fuse2fs") && count < capacity) {
+    return count;
+}
+
+/* The row whose image the peer is given: the first of its format that we can make; the first of
+ * all when it makes an image of its own. */
+static const struct scenario_row *row_for_peer(const struct peer *peer,
+                                               const struct scenario *scenario,
+                                               const struct wall_result *results) {
+    for (unsigned i = 0; i < scenario->row_count; i++)
+        if (!peer->format ||
+            (results[i].status == ROW_DONE &&
+             strncmp(scenario->rows[i].type, peer->format, strlen(peer->format)) == 0))
+            return &scenario->rows[i];
+    return NULL;
+}
+
+static unsigned list_peers(const struct mounted_config *config, struct target *targets,
+                           struct wall_result *results, unsigned count, unsigned capacity) {
+    for (const struct peer *peer = peers; peer->name && count < capacity; peer++) {
+        const struct scenario_row *row = row_for_peer(peer, config->run->scenario, results);
+
+        if (!row || !peer_usable(peer))
+            continue;
         memset(&results[count], 0, sizeof(results[count]));
-        strcpy(results[count].label, "fuse2fs");
-        strcpy(results[count].peer, "fuse2fs");
-        targets[count] = make_target(config, for_peer, &results[count]);
-        targets[count++].peer = true;
+        snprintf(results[count].label, sizeof(results[count].label), "%s", peer->name);
+        snprintf(results[count].peer, sizeof(results[count].peer), "%s", peer->name);
+        targets[count] = make_target(config, row, &results[count]);
+        targets[count++].peer = peer;
     }
     return count;
 }
@@ -318,15 +339,39 @@ static int by_value(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
+static int64_t median(int64_t *values, unsigned count) {
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof(*values), by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 static void sort_times(struct wall_result *result) {
     for (unsigned i = 0; i < result->step_count; i++)
         qsort(result->steps[i].ns, result->rounds, sizeof(int64_t), by_value);
 }
 
 int64_t wall_median(const struct wall_step *step, unsigned rounds) {
-    if (rounds == 0)
-        return 0;
-    return (step->ns[(rounds - 1) / 2] + step->ns[rounds / 2]) / 2;
+    int64_t values[WALL_ROUNDS_MAX];
+
+    memcpy(values, step->ns, rounds * sizeof(*values));
+    return median(values, rounds);
+}
+
+struct latency wall_latency(const struct wall_step *step, unsigned rounds) {
+    int64_t half[WALL_ROUNDS_MAX], most[WALL_ROUNDS_MAX];
+    struct latency latency = {0};
+
+    for (unsigned i = 0; i < rounds; i++) {
+        half[i] = step->latency[i].p50_ns;
+        most[i] = step->latency[i].p99_ns;
+        latency.operations = step->latency[i].operations;
+        if (step->latency[i].max_ns > latency.max_ns)
+            latency.max_ns = step->latency[i].max_ns;
+    }
+    latency.p50_ns = median(half, rounds);
+    latency.p99_ns = median(most, rounds);
+    return latency;
 }
 
 int run_mounted(const struct mounted_config *config, struct wall_result *results, unsigned capacity,
@@ -344,7 +389,9 @@ int run_mounted(const struct mounted_config *config, struct wall_result *results
     snprintf(mount_point, sizeof(mount_point), "%s/mnt", directory);
     if (mkdir(mount_point, 0700) < 0)
         error = -errno;
-    *count = list_targets(config, targets, results, capacity);
+    *count = list_rows(config, targets, results, capacity);
+    if (config->peers)
+        *count = list_peers(config, targets, results, *count, capacity);
     progress_start(&progress, config->run->scenario, config->run->progress);
     progress.count = 1;
     handlers_install(&handlers);

@@ -196,6 +196,15 @@ static json_t *describe_orders(const struct report *report) {
     return object;
 }
 
+static void describe_latency(json_t *object, struct latency latency) {
+    if (latency.operations == 0)
+        return;
+    json_object_set_new(object, "operations", number(latency.operations));
+    json_object_set_new(object, "p50_ns", json_integer(latency.p50_ns));
+    json_object_set_new(object, "p99_ns", json_integer(latency.p99_ns));
+    json_object_set_new(object, "max_ns", json_integer(latency.max_ns));
+}
+
 static json_t *describe_wall_step(const struct wall_step *step, unsigned rounds) {
     json_t *object = json_object(), *times = json_array();
 
@@ -207,6 +216,7 @@ static json_t *describe_wall_step(const struct wall_step *step, unsigned rounds)
     for (unsigned i = 0; i < rounds; i++)
         json_array_append_new(times, json_integer(step->ns[i]));
     json_object_set_new(object, "ns", times);
+    describe_latency(object, wall_latency(step, rounds));
     return object;
 }
 

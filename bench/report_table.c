@@ -256,10 +256,36 @@ static const struct wall_result *wall_base(const struct report *report) {
     return &report->wall[0];
 }
 
+/* Ours without a disk, if it was run. */
+static const struct wall_result *wall_floor(const struct report *report) {
+    for (unsigned i = 0; i < report->wall_count; i++)
+        if (report->wall[i].floor && report->wall[i].status == ROW_DONE)
+            return &report->wall[i];
+    return NULL;
+}
+
+static void print_times(FILE *file, int64_t of, int64_t over) {
+    if (of > 0 && over > 0)
+        fprintf(file, "%9.2f", (double)of / (double)over);
+    else
+        print_nothing(file, 9);
+}
+
+static int64_t wall_time(const struct wall_result *result, const char *name) {
+    const struct wall_step *step = result ? wall_step(result, name) : NULL;
+
+    return step ? wall_median(step, result->rounds) : 0;
+}
+
+static void print_latency(FILE *file, struct latency latency) {
+    if (latency.operations)
+        fprintf(file, "   p50 %.0f, p99 %.0f, max %.0f us", (double)latency.p50_ns / 1e3,
+                (double)latency.p99_ns / 1e3, (double)latency.max_ns / 1e3);
+}
+
 static void print_wall_row(FILE *file, const struct report *report,
                            const struct wall_result *result, const char *name) {
     const struct wall_step *step = wall_step(result, name);
-    const struct wall_step *base = wall_step(wall_base(report), name);
 
     fprintf(file, "  %-*.*s", LABEL_WIDTH - 2, LABEL_WIDTH - 2, result->label);
     if (!step) {
@@ -269,16 +295,14 @@ static void print_wall_row(FILE *file, const struct report *report,
     }
     int64_t median = wall_median(step, result->rounds);
     fprintf(file, "%9.3f", seconds(median));
-    if (base && median > 0)
-        fprintf(file, "%9.2f",
-                (double)wall_median(base, wall_base(report)->rounds) / (double)median);
-    else
-        print_nothing(file, 9);
+    print_times(file, wall_time(wall_base(report), name), median);
+    print_times(file, median, wall_time(wall_floor(report), name));
     print_rate(file, 10, step->bytes, median, 1e6, 1);
     print_rate(file, 10, step->files, median, 1, 0);
     if (result->rounds > 1)
         fprintf(file, "   %.3f .. %.3f", seconds(step->ns[0]),
                 seconds(step->ns[result->rounds - 1]));
+    print_latency(file, wall_latency(step, result->rounds));
     fputc('\n', file);
 }
 
@@ -292,8 +316,8 @@ static void print_wall(FILE *file, const struct report *report) {
     fprintf(file, "\nthrough real mounts: wall time on this machine, median of %u round%s\n",
             first ? first->rounds : 0, first && first->rounds == 1 ? "" : "s");
     snprintf(speed, sizeof(speed), "x %.20s", wall_base(report)->label);
-    fprintf(file, "%-*s%9s%9s%10s%10s   %s\n", LABEL_WIDTH, "step, layout", "s", "speed", "MB/s",
-            "files/s", "fastest .. slowest");
+    fprintf(file, "%-*s%9s%9s%9s%10s%10s   %s\n", LABEL_WIDTH, "step, layout", "s", "speed",
+            "x floor", "MB/s", "files/s", "fastest .. slowest");
     for (unsigned j = 0; first && j < first->step_count; j++) {
         if (!first->steps[j].timed)
             continue;
@@ -302,6 +326,9 @@ static void print_wall(FILE *file, const struct report *report) {
             print_wall_row(file, report, &report->wall[i], first->steps[j].name);
     }
     fprintf(file, "  speed: %s in the same step\n", speed);
+    if (wall_floor(report))
+        fprintf(file, "  x floor: time over that of %s, which has no disk\n",
+                wall_floor(report)->label);
     for (unsigned i = 0; i < report->wall_count; i++) {
         if (report->wall[i].status == ROW_FAILED)
             fprintf(file, "  %s failed: %s\n", report->wall[i].label, report->wall[i].message);

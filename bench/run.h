@@ -45,11 +45,13 @@ struct wall_step {
     bool timed;
     uint64_t files, bytes;
     int64_t ns[WALL_ROUNDS_MAX]; /* one a round, then sorted */
+    struct latency latency[WALL_ROUNDS_MAX];
 };
 
 struct wall_result {
     char label[64];
     char peer[24]; /* "fuse2fs", or "" for our own mount */
+    bool floor;    /* ours without a disk: what the mount itself costs */
     enum row_status status;
     char message[MESSAGE_MAX];
     struct wall_step steps[STEPS_MAX];
@@ -70,5 +72,7 @@ int run_mounted(const struct mounted_config *config, struct wall_result *results
                 unsigned *count);
 /* The median over the rounds. */
 int64_t wall_median(const struct wall_step *step, unsigned rounds);
+/* The medians of p50 and p99, and the maximum of all rounds. */
+struct latency wall_latency(const struct wall_step *step, unsigned rounds);
 
 #endif

@@ -18,6 +18,12 @@
 #define STEP_NAME_MAX    32
 #define WORKLOAD_OPTIONS 4u /* the option scope of workload parameters */
 
+/* How long single operations took; all zero where they were not timed one by one. */
+struct latency {
+    uint64_t operations;
+    int64_t p50_ns, p99_ns, max_ns;
+};
+
 struct step {
     const char *name;
     bool timed; /* false: something the published figures leave out (a reboot, a sync) */
@@ -25,6 +31,7 @@ struct step {
     int64_t host_cpu_ns;    /* this machine's CPU time; differs from run to run */
     int64_t host_system_ns; /* of which the system's, mostly for memory touched first */
     uint64_t files, bytes;
+    struct latency latency;
     struct device_stats device;
 };
 
@@ -63,6 +70,23 @@ void step_end(struct workload_run *run, uint64_t files, uint64_t bytes);
 /* An untimed step that empties all caches; where that is not permitted, run->warm says so. */
 int step_cool(struct workload_run *run, const char *name);
 void step_progress(struct workload_run *run, uint64_t done, uint64_t total);
+
+/* --- requests in random places of one file: bench/random_io.c ------------------------------------
+ */
+
+struct random_io {
+    const char *step; /* its name, static */
+    const struct driver_node *node;
+    bool write;
+    unsigned threads;    /* with one request each at a time; more than one only where the driver's
+                          * calls may come from several */
+    uint64_t operations; /* of all threads together */
+    size_t request;      /* bytes, at aligned offsets */
+    uint64_t size;       /* of the file */
+    bool sync;           /* fsync once at the end, within the step */
+};
+/* One timed step, with its latencies. */
+int random_io(struct workload_run *run, const struct random_io *io);
 
 /* --- pieces that workloads on file trees share: bench/tree.c ---------------------------------- */
 
