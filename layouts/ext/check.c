@@ -249,8 +249,8 @@ static int check_descriptors(struct check *check) {
         int rc = buffer_get(ext->buffers, block, PURPOSE_SUPER, &buffer);
         if (rc < 0)
             return rc;
-        const struct ext_disk_group *disk = buffer_data(buffer);
-        ext_group_decode(disk + number % per_block, &ext->groups[number]);
+        ext_group_decode(ext_descriptor_at(geometry, buffer_data(buffer), number % per_block),
+                         &ext->groups[number]);
         buffer_put(buffer);
         const char *wrong = ext_group_validate(geometry, number, &ext->groups[number]);
         if (!wrong)

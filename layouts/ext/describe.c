@@ -212,7 +212,7 @@ static int describe_group(struct ext *ext, uint64_t number, json_t *object) {
     put_number(object, "group", group);
     put_number(object, "descriptor_in_block", block);
     put_fields(object, group_fields,
-               (const struct ext_disk_group *)buffer_data(buffer) + group % per_block);
+               ext_descriptor_at(geometry, buffer_data(buffer), group % per_block));
     buffer_put(buffer);
     put_number(object, "first_block", first);
     put_number(object, "last_block", first + ext_group_block_count(geometry, group) - 1);

@@ -5,6 +5,7 @@
  *   layout.c    the table of functions and options that the core sees
  *   super.c     super block, group descriptors: load, validate, store; errors=
  *   features.c  features by name, and which are supported
+ *   checksum.c, crc.c   checksums of every structure
  *   format.c    mkfs                           geometry.c  where things lie by arithmetic alone
  *   group.c     bitmaps, block and inode allocation   placement.c  the strategies
  *   journal.c   the one way to change metadata
@@ -45,6 +46,8 @@ struct ext_geometry {
     uint32_t descriptor_blocks;  /* blocks that hold all descriptors */
     uint32_t reserved_descriptor_blocks;
     uint32_t compat, incompat, ro_compat;
+    uint32_t checksum_seed; /* metadata_csum: what every checksum starts from */
+    uint16_t uuid_crc16;    /* uninit_bg: likewise, for descriptors */
 };
 
 /* Validates every field that arithmetic depends on, and fills *geometry. -EUCLEAN or -ENOTSUP with
@@ -60,6 +63,12 @@ uint64_t ext_group_first_block(const struct ext_geometry *geometry, uint32_t gro
 uint32_t ext_group_block_count(const struct ext_geometry *geometry, uint32_t group);
 /* Blocks of the whole volume that can never hold a file: what statfs leaves out of the total. */
 uint64_t ext_geometry_overhead(const struct ext_geometry *geometry);
+/* The descriptor at `index` of a block (or a run of them) of descriptors; only descriptor_size
+ * bytes of it are there. */
+static inline struct ext_disk_group *ext_descriptor_at(const struct ext_geometry *g, void *block,
+                                                       uint32_t index) {
+    return (struct ext_disk_group *)((char *)block + (size_t)index * g->descriptor_size);
+}
 static inline uint32_t ext_group_of_block(const struct ext_geometry *g, uint64_t block) {
     return (uint32_t)((block - g->first_data_block) / g->blocks_per_group);
 }

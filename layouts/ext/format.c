@@ -49,8 +49,8 @@ struct format {
     uint8_t uuid[16];
     uint32_t hash_seed[4];
     uint32_t now;
-    struct ext_disk_group *descriptors; /* owned; descriptor_blocks whole blocks */
-    uint8_t *block;                     /* owned; two blocks of scratch */
+    void *descriptors; /* owned; descriptor_blocks whole blocks */
+    uint8_t *block;    /* owned; two blocks of scratch */
 };
 
 static uint64_t divide_up(uint64_t number, uint64_t by) {
@@ -237,7 +237,7 @@ static int plan_wishes(struct format *format, const struct options *options) {
     struct ext_geometry *geometry = &format->geometry;
     geometry->inode_size = (uint32_t)options_number(options, "inode_size");
     geometry->first_ino = EXT_FIRST_INO_REV0;
-    geometry->descriptor_size = sizeof(struct ext_disk_group);
+    geometry->descriptor_size = EXT_GROUP_SIZE_SHORT;
     uint64_t bytes = geometry->blocks_count << geometry->block_bits;
     uint64_t inodes = options_given(options, "inodes")
                           ? (uint64_t)options_number(options, "inodes")
@@ -397,7 +397,7 @@ static uint32_t group_used_inodes(const struct ext_geometry *geometry, uint32_t 
 
 static void group_describe(struct format *format, uint32_t group) {
     const struct ext_geometry *geometry = &format->geometry;
-    struct ext_disk_group *descriptor = &format->descriptors[group];
+    struct ext_disk_group *descriptor = ext_descriptor_at(geometry, format->descriptors, group);
     uint32_t overhead = ext_group_overhead(geometry, group);
     uint64_t bitmap = ext_group_first_block(geometry, group) + overhead;
     uint32_t used = overhead + 2 + geometry->inode_table_blocks;
@@ -419,7 +419,8 @@ static void group_describe(struct format *format, uint32_t group) {
 /* Both bitmaps, which lie side by side, and an empty inode table. */
 static int group_write(struct format *format, uint32_t group) {
     const struct ext_geometry *geometry = &format->geometry;
-    const struct ext_disk_group *descriptor = &format->descriptors[group];
+    const struct ext_disk_group *descriptor =
+        ext_descriptor_at(geometry, format->descriptors, group);
     uint32_t bitmap_bits = geometry->block_size * 8;
     uint32_t blocks = ext_group_block_count(geometry, group);
     uint32_t used = blocks - le16_load(descriptor->bg_free_blocks_count);
@@ -474,7 +475,8 @@ static int directories_write(struct format *format) {
 static int inode_write(struct format *format, uint32_t ino, const struct ext_disk_inode *inode) {
     const struct ext_geometry *geometry = &format->geometry;
     uint32_t group = ext_group_of_inode(geometry, ino);
-    uint64_t table = le32_load(format->descriptors[group].bg_inode_table);
+    uint64_t table =
+        le32_load(ext_descriptor_at(geometry, format->descriptors, group)->bg_inode_table);
     uint64_t offset = (table << geometry->block_bits) +
                       (uint64_t)((ino - 1) % geometry->inodes_per_group) * geometry->inode_size;
     uint64_t sector = offset & ~(uint64_t)(DEVICE_SECTOR - 1);

@@ -81,8 +81,17 @@ struct ext_disk_super {
     le32 s_free_blocks_count_hi;
     le16 s_min_extra_isize;
     le16 s_want_extra_isize;
-    le32 s_flags;                        /* enum ext_super_flags */
-    uint8_t s_unused_164[0x194 - 0x164]; /* RAID, multi-mount protection, quota...: ext4's */
+    le32 s_flags; /* enum ext_super_flags */
+    le16 s_raid_stride;
+    le16 s_mmp_interval;
+    le64 s_mmp_block;
+    le32 s_raid_stripe_width;
+    uint8_t s_log_groups_per_flex; /* flex_bg: so many groups share a place for their metadata */
+    uint8_t s_checksum_type;       /* EXT_CHECKSUM_CRC32C */
+    uint8_t s_encryption_level;
+    uint8_t s_reserved_177;
+    le64 s_kbytes_written;
+    uint8_t s_snapshot[0x194 - 0x180]; /* no longer in use */
     le32 s_error_count;
     le32 s_first_error_time;
     le32 s_first_error_ino;
@@ -114,8 +123,15 @@ struct ext_disk_super {
 
 enum ext_state { EXT_STATE_VALID = 1, EXT_STATE_ERROR = 2, EXT_STATE_ORPHANS = 4 };
 enum ext_errors { EXT_ERRORS_CONTINUE = 1, EXT_ERRORS_RO = 2, EXT_ERRORS_PANIC = 3 };
-/* With uninit_bg or metadata_csum: a bitmap that nobody has written yet. */
-enum ext_group_flags { EXT_GROUP_INODES_UNSET = 1, EXT_GROUP_BLOCKS_UNSET = 2 };
+#define EXT_CHECKSUM_CRC32C 1u
+
+/* With uninit_bg or metadata_csum: a bitmap that nobody has written yet; an inode table that holds
+ * no old garbage. */
+enum ext_group_flags {
+    EXT_GROUP_INODES_UNSET = 1,
+    EXT_GROUP_BLOCKS_UNSET = 2,
+    EXT_GROUP_TABLE_ZEROED = 4,
+};
 enum ext_super_flags { EXT_FLAGS_SIGNED_HASH = 1, EXT_FLAGS_UNSIGNED_HASH = 2 };
 
 enum ext_feature_compat {
@@ -167,19 +183,33 @@ enum ext_feature_ro_compat {
     EXT_RO_COMPAT_ORPHAN_PRESENT = 0x10000,
 };
 
-struct ext_disk_group { /* the 32-byte form */
+#define EXT_GROUP_SIZE_SHORT 32u /* bytes of a descriptor without the feature 64bit */
+
+struct ext_disk_group {
     le32 bg_block_bitmap;
     le32 bg_inode_bitmap;
     le32 bg_inode_table;
     le16 bg_free_blocks_count;
     le16 bg_free_inodes_count;
     le16 bg_used_dirs_count;
-    le16 bg_flags;
+    le16 bg_flags; /* enum ext_group_flags */
     le32 bg_exclude_bitmap;
     le16 bg_block_bitmap_csum;
     le16 bg_inode_bitmap_csum;
-    le16 bg_itable_unused;
+    le16 bg_itable_unused; /* inodes at the table's end that were never in use */
     le16 bg_checksum;
+    /* past the short form */
+    le32 bg_block_bitmap_hi;
+    le32 bg_inode_bitmap_hi;
+    le32 bg_inode_table_hi;
+    le16 bg_free_blocks_count_hi;
+    le16 bg_free_inodes_count_hi;
+    le16 bg_used_dirs_count_hi;
+    le16 bg_itable_unused_hi;
+    le32 bg_exclude_bitmap_hi;
+    le16 bg_block_bitmap_csum_hi;
+    le16 bg_inode_bitmap_csum_hi;
+    le32 bg_reserved;
 };
 
 #define EXT_DIRECT_BLOCKS 12
@@ -250,6 +280,17 @@ enum ext_file_type {
     EXT_FT_FIFO,
     EXT_FT_SOCK,
     EXT_FT_SYMLINK,
+    EXT_FT_CHECKSUM = 0xDE, /* of an ext_disk_dir_tail */
+};
+
+/* The end of a block of entries, with metadata_csum: to those who do not know it, an unused entry.
+ */
+struct ext_disk_dir_tail {
+    le32 inode;   /* 0 */
+    le16 rec_len; /* 12 */
+    uint8_t name_len;
+    uint8_t file_type; /* EXT_FT_CHECKSUM */
+    le32 checksum;
 };
 
 static inline uint32_t ext_dirent_size(uint32_t name_length) {
@@ -283,6 +324,11 @@ struct ext_disk_dx_entry {
 struct ext_disk_dx_countlimit { /* lies over the first entry's hash */
     le16 limit;
     le16 count;
+};
+
+struct ext_disk_dx_tail { /* after the last possible entry, with metadata_csum */
+    le32 dt_reserved;
+    le32 dt_checksum;
 };
 
 #define EXT_DX_ROOT_ENTRIES 32u /* byte offset of the entries in block 0 */
@@ -320,6 +366,15 @@ enum ext_xattr_index {
     EXT_XATTR_SYSTEM = 7,
 };
 
+/* --- orphan file: a block of inode numbers (0: free) ends with this --- */
+
+#define EXT_ORPHAN_MAGIC 0x0B10CA04u
+
+struct ext_disk_orphan_tail {
+    le32 ob_magic;
+    le32 ob_checksum;
+};
+
 static_assert(sizeof(struct ext_disk_super) == 1024, "super block");
 static_assert(offsetof(struct ext_disk_super, s_uuid) == 0x68, "s_uuid");
 static_assert(offsetof(struct ext_disk_super, s_hash_seed) == 0xEC, "s_hash_seed");
@@ -328,7 +383,10 @@ static_assert(offsetof(struct ext_disk_super, s_flags) == 0x160, "s_flags");
 static_assert(offsetof(struct ext_disk_super, s_mount_opts) == 0x200, "s_mount_opts");
 static_assert(offsetof(struct ext_disk_super, s_checksum_seed) == 0x270, "s_checksum_seed");
 static_assert(offsetof(struct ext_disk_super, s_orphan_file_inum) == 0x280, "s_orphan_file_inum");
-static_assert(sizeof(struct ext_disk_group) == 32, "group descriptor");
+static_assert(offsetof(struct ext_disk_super, s_error_count) == 0x194, "s_error_count");
+static_assert(sizeof(struct ext_disk_group) == 64, "group descriptor");
+static_assert(offsetof(struct ext_disk_group, bg_block_bitmap_hi) == 32, "short descriptor");
+static_assert(sizeof(struct ext_disk_dir_tail) == 12, "directory tail");
 static_assert(sizeof(struct ext_disk_inode) == 160, "inode");
 static_assert(offsetof(struct ext_disk_inode, i_block) == 40, "i_block");
 static_assert(offsetof(struct ext_disk_inode, i_generation) == 100, "i_generation");

@@ -10,7 +10,7 @@
  *  3. A group's bitmaps fit in one block each, and super block, descriptors, bitmaps and inode
  *     table fit in a full group.
  */
-#include "layouts/ext/ext.h"
+#include "layouts/ext/checksum.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -79,7 +79,7 @@ static int load_revision(const struct load *load, const struct ext_disk_super *s
     }
     geometry->inode_size = EXT_INODE_BASE_SIZE;
     geometry->first_ino = EXT_FIRST_INO_REV0;
-    geometry->descriptor_size = sizeof(struct ext_disk_group);
+    geometry->descriptor_size = EXT_GROUP_SIZE_SHORT;
     if (revision == 0)
         return 0;
     geometry->inode_size = le16_load(super->s_inode_size);
@@ -201,5 +201,6 @@ int ext_geometry_load(const struct ext_disk_super *super, uint64_t device_size, 
         error = load_inodes(&load, geometry);
     if (!error)
         error = load_descriptors(&load, super, geometry);
+    ext_checksum_identify(super, geometry);
     return error;
 }

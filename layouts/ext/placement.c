@@ -36,7 +36,7 @@
 
 /* The price of having looked at so many group descriptors, to the nearest KB. */
 static void charge_groups(struct ext *ext, uint32_t groups) {
-    int64_t bytes = (int64_t)groups * (int64_t)sizeof(struct ext_disk_group);
+    int64_t bytes = (int64_t)groups * ext->geometry.descriptor_size;
     clock_charge(ext->volume->clock, COST_BITMAP_KB, (bytes + 512) / 1024);
 }
 

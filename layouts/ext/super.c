@@ -111,7 +111,7 @@ static uint64_t descriptor_block(const struct ext *ext, uint32_t group) {
 static struct ext_disk_group *descriptor_in(const struct ext *ext, const struct buffer *buffer,
                                             uint32_t group) {
     uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
-    return (struct ext_disk_group *)buffer_data(buffer) + group % per_block;
+    return ext_descriptor_at(&ext->geometry, buffer_data(buffer), group % per_block);
 }
 
 /* Is [block, block + count) inside the group and past its super block and descriptors? */
