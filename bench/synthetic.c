@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bench/random.h"
+#include "fs/random.h"
 #include "bench/source.h"
 
 #define POOL_BYTES (4u << 20)

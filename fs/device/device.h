@@ -7,6 +7,9 @@
  *
  *     trace -> elevator -> hdd -> image | ram
  *
+ * Others are for tests and the crash explorer: a disk that fails (fs/device/fault.h), one that
+ * writes down what it is told (fs/device/record.h), a cheap writable copy (fs/device/fork.h).
+ *
  * The one rule to understand: *data moves at submission, time passes until completion.* When
  * device_submit returns 0, a read has filled the caller's memory and a write has taken its bytes,
  * so that memory may be reused. In wall mode the request is then over. Over a modelled disk it is

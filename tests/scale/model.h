@@ -13,7 +13,7 @@
 #define LAYOUTFS_TEST_SCALE_MODEL_H
 
 #include "bench/driver.h"
-#include "bench/random.h"
+#include "fs/random.h"
 
 #define MODEL_ROOT     0u
 #define MODEL_NAME_MAX 48u

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: bench (no dependencies). The one source of chance: splitmix64 (Steele, Lea, Flood 2014),
+ * Layer: fs (no dependencies). The one source of chance: splitmix64 (Steele, Lea, Flood 2014),
  * a counter passed through a mixing function, so that a seed gives the same numbers everywhere.
  */
-#ifndef LAYOUTFS_BENCH_RANDOM_H
-#define LAYOUTFS_BENCH_RANDOM_H
+#ifndef LAYOUTFS_RANDOM_H
+#define LAYOUTFS_RANDOM_H
 
 #include <stdint.h>
 
