@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/random.h"
 #include "bench/workload.h"
+#include "fs/random.h"
 
 #define RANDOM_SEED    UINT64_C(0x6c61796f75740001)
 #define PROGRESS_EVERY 256u
