@@ -242,12 +242,14 @@ static void delete_inode(struct inode *inode) {
     page_cache_forget(inode);
     pthread_rwlock_unlock(data_lock);
 
+    int error;
+    do {
+        commit_point(volume);
+        error = volume_change_begin(volume);
+        if (!error)
+            error = volume_change_end(volume, volume->layout->inode_free(inode));
+    } while (error == LAYOUT_AGAIN);
     pthread_rwlock_wrlock(&volume->lock);
-    int error = volume_writable(volume);
-    if (!error)
-        error = volume_step_begin(volume);
-    if (!error)
-        error = volume_step_end(volume, volume->layout->inode_free(inode));
     if (error && error != -EROFS)
         log_error(volume->log, "%s: inode %llu: could not be freed: %s", volume->name,
                   (unsigned long long)inode->ino, strerror(-error));

@@ -17,7 +17,7 @@
  * structure and block was logged). -ENOTSUP: the format has no room for it. An operation that fails
  * with -ENOSPC, -EMLINK, -ENAMETOOLONG or -EEXIST has changed nothing.
  *
- * Durability. Nothing is durable until sync or sync_inode has returned 0.
+ * Durability. Nothing is durable until a commit (commit_begin to commit_end) has succeeded.
  */
 #ifndef LAYOUTFS_LAYOUT_H
 #define LAYOUTFS_LAYOUT_H
@@ -67,6 +67,7 @@ struct inode {
     uint32_t flags; /* enum inode_flags, plus any of the format's own to be kept */
     bool dirty;     /* the core's: attributes changed since inode_store */
     bool deleted;   /* the core's: freed on disk, waiting for its last reference */
+    bool cut;       /* the core's: layout->truncate has more to free beyond `size` */
     uint8_t acls_absent; /* the core's: enum acl_kind, those known not to be there */
     /* --- the core's (fs/inode_cache.c, fs/pagecache.c); layouts leave these alone --- */
     uint32_t references;
@@ -149,6 +150,7 @@ struct layout_limits {
     uint32_t subdir_max;    /* -EMLINK when a directory's link count is this */
     uint32_t symlink_max;   /* bytes of a target */
     uint32_t time_granularity_ns;
+    int64_t commit_interval_ns; /* the core makes a commit this often; 0: only when asked */
     struct timestamp time_min, time_max; /* time stamps are clamped to these */
 };
 
@@ -170,6 +172,10 @@ enum layout_flags {
     LAYOUT_STORE_ALLOCATES = 1, /* `store` changes metadata and needs the exclusive lock */
     LAYOUT_VOLATILE = 2,        /* keeps nothing on a device: no probe, format or check */
 };
+
+/* The answer of truncate, punch and inode_free when a part of the work is done, the whole is not,
+ * and a commit should have a chance: the core ends the step, and calls again in another one. */
+#define LAYOUT_AGAIN 1
 
 enum check_severity { CHECK_NOTE, CHECK_WRONG };
 struct check_report {
@@ -201,8 +207,9 @@ struct layout {
      * block size), sets volume->layout_data, volume->root_ino and volume->limits. volume->read_only
      * may already be set; a layout that can only read sets it. Frees all it made on failure. */
     int (*mount)(struct volume *volume, const struct options *options);
-    /* After sync_volume: marks the volume clean, frees layout_data; the core destroys buffers.
-     * Called on read-only volumes too. Errors are reported, the resources freed all the same. */
+    /* After a commit of everything: marks the volume clean, frees layout_data; the core destroys
+     * buffers. Called on read-only volumes too. Errors are reported, the resources freed all the
+     * same. */
     int (*unmount)(struct volume *volume);
     int (*statfs)(struct volume *volume, struct volume_usage *usage); /* shared */
 
@@ -216,7 +223,8 @@ struct layout {
      * `dir`, and for a directory makes it an empty one whose parent is `dir`. The core sets nlink
      * and calls inode_store afterwards. */
     int (*inode_create)(struct inode *dir, struct inode *inode);
-    /* nlink is 0 and nobody uses the inode: frees data, attributes and the number. */
+    /* nlink is 0 and nobody uses the inode: frees data, attributes and the number. May answer
+     * LAYOUT_AGAIN. */
     int (*inode_free)(struct inode *inode);
     /* The clean in-core inode goes away; free what the private part owns. May be NULL. */
     void (*inode_evict)(struct inode *inode);
@@ -256,9 +264,12 @@ struct layout {
      * LAYOUT_STORE_ALLOCATES. */
     int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
-     * nothing but what the format needs. The core sets inode->size afterwards. */
+     * nothing but what the format needs. The core sets inode->size afterwards. LAYOUT_AGAIN: what
+     * is left will be freed even if the system fails; the core sets the size, stores the inode, and
+     * calls again with the same size before anything else is done to the file's data. */
     int (*truncate)(struct inode *inode, uint64_t size);
-    /* Frees whole blocks inside [offset, offset + length). NULL: -ENOTSUP. */
+    /* Frees whole blocks inside [offset, offset + length). May answer LAYOUT_AGAIN. NULL: -ENOTSUP.
+     */
     int (*punch)(struct inode *inode, uint64_t offset, uint64_t length);
     /* The extent at `offset`; past the last one a hole of any length. Shared. */
     int (*map)(struct inode *inode, uint64_t offset, struct extent *extent);
@@ -280,12 +291,26 @@ struct layout {
     /* Brackets what one operation does to metadata; NULL where the format has no transactions. */
     int (*step_begin)(struct volume *volume);
     int (*step_end)(struct volume *volume);
-    /* The core has written the inode's data and called inode_store: makes it and what is needed to
-     * find it durable. `data_only`: as fdatasync. NULL: sync is used instead. */
-    int (*sync_inode)(struct inode *inode, bool data_only);
-    /* Data and inodes are stored: makes all metadata durable, with device_flush at the end. */
-    int (*sync)(struct volume *volume);
-    /* Periodic work (commit interval, checkpoint, cleaner); called when the clock has reached the
+    /* A commit makes durable all that has changed, or at least the one inode, in parts between
+     * which readers and writers go on. The core runs one at a time (fs/commit.h); all parts may be
+     * NULL. A layout asks for a commit by setting volume->commit.wanted.
+     *
+     * Takes an inode whose dirty pages must be stored before what has changed may be committed
+     * (data before the metadata that points at them) off its list, and returns it; NULL: none is
+     * left. The core stores the pages and waits for them. */
+    struct inode *(*commit_data)(struct volume *volume);
+    /* Dirty inodes are stored, commit_data's list is empty. Freezes what has changed (all of it, or
+     * what makes `inode` durable with all that is needed to find it; `data_only`: as fdatasync), so
+     * that what changes from now on is the next commit's. *needed false: nothing is left to do,
+     * the parts below are not called. */
+    int (*commit_begin)(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
+    /* Writes what was frozen and makes it durable, device_flush included. Called WITHOUT the
+     * volume's lock: touches nothing but what commit_begin has set aside. */
+    int (*commit_write)(struct volume *volume);
+    /* What was frozen is durable, or was not written because of `error`. Returns `error`, or what
+     * else went wrong. */
+    int (*commit_end)(struct volume *volume, int error);
+    /* Periodic work (checkpoint, cleaner); called when the clock has reached the
      * time that the last call put in *next_ns (first: at mount). NULL: none. */
     int (*idle)(struct volume *volume, int64_t now_ns, int64_t *next_ns);
 

@@ -54,6 +54,8 @@ bool page_cache_has_dirty(const struct inode *inode);
 uint64_t page_cache_next_dirty(struct inode *inode, uint64_t offset);
 
 /* --- write-back (fs/writeback.c) --- */
+/* Waits for all writes in flight, and reports what has failed since it was last asked. */
+int writeback_wait(struct volume *volume);
 /* Writes all dirty data of the volume and waits. No locks held. */
 int writeback_all(struct volume *volume);
 /* Writes dirty data older than the expiry, and down to the background limit when over it, without

@@ -189,12 +189,14 @@ static int choose_layout(struct volume *volume, const struct volume_config *conf
 
 static void init_locks(struct volume *volume) {
     pthread_rwlock_init(&volume->lock, NULL);
+    commit_init(&volume->commit);
     for (unsigned i = 0; i < VOLUME_DATA_LOCKS; i++)
         pthread_rwlock_init(&volume->data_locks[i], NULL);
 }
 
 static void destroy_locks(struct volume *volume) {
     pthread_rwlock_destroy(&volume->lock);
+    commit_destroy(&volume->commit);
     for (unsigned i = 0; i < VOLUME_DATA_LOCKS; i++)
         pthread_rwlock_destroy(&volume->data_locks[i]);
 }
@@ -315,6 +317,7 @@ int volume_open(const struct volume_config *config, struct volume **out) {
     if (error)
         return error;
     volume->writeback_next_ns = clock_now(volume->clock) + volume->machine.writeback_interval_ns;
+    volume->commit_next_ns = clock_now(volume->clock) + volume->limits.commit_interval_ns;
     if (!clock_is_virtual(volume->clock)) {
         error = flusher_start(volume);
         if (error) {
@@ -460,6 +463,7 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
         mask &= ~(unsigned)SETATTR_SIZE;
     }
     if (!error && mask) {
+        commit_point(volume);
         error = volume_change_begin(volume);
         if (!error)
             error = volume_change_end(volume, setattr_step(inode, mask, attributes));
@@ -520,10 +524,15 @@ static int xattr_step(struct inode *inode, const char *name, const void *value, 
 static int xattr_change(struct inode *inode, const char *name, const void *value, size_t size,
                         int flags) {
     struct volume *volume = inode->volume;
-    int error = volume_change_begin(volume);
+    bool tried = false;
+    int error;
 
-    if (!error)
-        error = volume_change_end(volume, xattr_step(inode, name, value, size, flags));
+    do {
+        commit_point(volume);
+        error = volume_change_begin(volume);
+        if (!error)
+            error = volume_change_end(volume, xattr_step(inode, name, value, size, flags));
+    } while (commit_for_space(volume, error, &tried));
     volume_end_operation(volume);
     return error;
 }
@@ -558,13 +567,14 @@ int volume_sync(struct volume *volume) {
     if (error)
         return error == -EROFS ? 0 : error;
     error = writeback_all(volume);
-    pthread_rwlock_wrlock(&volume->lock);
-    int second = inode_cache_store_dirty(volume);
-    if (!error)
-        error = second;
-    second = volume->layout->sync(volume);
-    pthread_rwlock_unlock(&volume->lock);
+    int second = commit_wait(volume, NULL, false);
     return error ? error : second;
+}
+
+void volume_commit_counts(struct volume *volume, struct commit_counts *counts) {
+    pthread_mutex_lock(&volume->commit.mutex);
+    *counts = (struct commit_counts){volume->commit.asked, volume->commit.made};
+    pthread_mutex_unlock(&volume->commit.mutex);
 }
 
 int volume_drop_caches(struct volume *volume) {
@@ -597,6 +607,11 @@ int volume_tick(struct volume *volume) {
         if (!error)
             error = second;
     }
+    if (volume->limits.commit_interval_ns && now >= volume->commit_next_ns) {
+        volume->commit_next_ns = now + volume->limits.commit_interval_ns;
+        volume->commit.wanted = true;
+    }
+    commit_point(volume);
     if (layout->idle && now >= volume->idle_next_ns) {
         pthread_rwlock_wrlock(&volume->lock);
         int second = layout->idle(volume, now, &volume->idle_next_ns);

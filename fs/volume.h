@@ -11,10 +11,14 @@
  * inode whose last name is gone lives until its last reference.
  *
  * Locking, in this order:
- *  1. volume->lock (read-write): the namespace, attributes, and every call into the layout.
+ *  1. the right to lead a commit (fs/commit.h), which is asked for and waited for with no lock
+ * held.
  *  2. the inode's data lock (read-write, striped by inode number): contents of its pages, and size
- *     against readers. Taken before volume->lock when both are needed; see fs/volume_data.c.
- *  3. the pool's mutex: caches' look-up structures. A leaf.
+ *     against readers; see fs/volume_data.c.
+ *  3. volume->lock (read-write): the namespace, attributes, and every call into the layout (but
+ *     commit_write, which has no lock).
+ *  4. the inode cache's mutex, the commit's, and the pool's: look-up structures. Leaves, but for
+ *     the pool's, which may be taken under the first.
  * All functions may be called from any thread in wall mode; under a virtual clock from one.
  *
  * Under a virtual clock nothing runs by itself: every call ends with volume_tick's work when its
@@ -26,6 +30,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "fs/commit.h"
 #include "fs/layout.h"
 #include "fs/machine.h"
 
@@ -47,7 +52,9 @@ struct volume {
     struct buffer_cache *buffers;
     uint64_t root_ino;
     struct layout_limits limits;
-    /* the core's */
+    bool commit_frees; /* the layout's: a commit would make blocks free that are not yet */
+    /* the core's, but for commit.wanted */
+    struct commit commit;
     struct machine machine; /* cache size, dirty limits and write-back times, in both modes */
     struct pool pool;
     struct page_cache *page_cache;
@@ -58,6 +65,7 @@ struct volume {
     bool setid_by_caller;  /* likewise */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
+    int64_t commit_next_ns;
     enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
     bool diratime;           /* directories, too, have access times that change */
     struct flusher *flusher; /* wall mode: the write-back thread, NULL under a virtual clock */
@@ -180,6 +188,7 @@ int64_t volume_listxattr(struct inode *inode, char *list, size_t size);
 
 /* --- the whole volume --- */
 int volume_sync(struct volume *volume);
+void volume_commit_counts(struct volume *volume, struct commit_counts *counts);
 int volume_statfs(struct volume *volume, struct volume_usage *usage);
 /* Syncs and forgets all cached data, metadata and unreferenced inodes: the next access is cold. */
 int volume_drop_caches(struct volume *volume);

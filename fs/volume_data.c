@@ -7,6 +7,10 @@
  * without volume->lock, since it takes it to load and store. inode->size changes under both locks,
  * so that either is enough to read it.
  *
+ * Between steps, holding no lock, every change passes a commit point. A cut that the layout could
+ * not finish in one step leaves inode->cut set; until it is done, whoever wants to change the data
+ * goes on with it first (data_lock), so that nothing is written where blocks are yet to be freed.
+ *
  * A write has two halves: `reserve` with the new attributes, which can fail, under volume->lock;
  * and copying into the page cache. Partly covered pages are loaded before, because blocks freshly
  * reserved hold old bytes.
@@ -79,7 +83,7 @@ int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t off
     return result;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- truncating: the layout's part ------------------------------------------------------------ */
 
 /* The file's contents change now: time stamps, and no set-id program with new contents. Exclusive
  * volume->lock. */
@@ -89,6 +93,52 @@ static void data_modified(struct inode *inode) {
         inode_clear_setid(inode);
     inode_mark_dirty(inode);
 }
+
+static int cut_step(struct inode *inode, uint64_t size) {
+    int result = inode->volume->layout->truncate(inode, size);
+
+    if (result < 0)
+        return result;
+    inode->size = size;
+    data_modified(inode);
+    inode->cut = result == LAYOUT_AGAIN;
+    return inode->cut ? inode_store(inode) : 0;
+}
+
+/* The layout's and the attributes' part. Data lock exclusive. */
+static int truncate_layout(struct inode *inode, uint64_t size) {
+    int error = volume_change_begin(inode->volume);
+
+    if (error)
+        return error;
+    error = cut_step(inode, size);
+    if (error)
+        inode->cut = false;
+    return volume_change_end(inode->volume, error);
+}
+
+/* Takes the data lock of an inode about to change, exclusive, once no cut is left over. 0 with the
+ * lock; or an error without it. */
+static int data_lock(struct inode *inode) {
+    pthread_rwlock_t *lock = inode_data_lock(inode);
+    int error = 0;
+
+    do {
+        commit_point(inode->volume);
+        pthread_rwlock_wrlock(lock);
+        if (!inode->cut)
+            return 0;
+        error = truncate_layout(inode, inode->size);
+        pthread_rwlock_unlock(lock);
+    } while (!error);
+    return error;
+}
+
+static void data_unlock(struct inode *inode) {
+    pthread_rwlock_unlock(inode_data_lock(inode));
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
 
 /* Whether bytes from `offset` on may change, before anything is done. Data lock held. */
 static int data_may_change(struct inode *inode, uint64_t offset) {
@@ -162,24 +212,27 @@ static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size
 /* Writes piece by piece, zeros where buffer is NULL. Holding no lock. */
 static int64_t write_pieces(struct inode *inode, const char *buffer, uint64_t size,
                             uint64_t offset) {
-    pthread_rwlock_t *data_lock = inode_data_lock(inode);
     uint64_t done = 0;
+    bool tried = false;
 
     while (done < size) {
         uint64_t piece = smaller(size - done, WRITE_PIECE);
         int64_t result;
-        int error;
+        int error = data_lock(inode);
 
-        pthread_rwlock_wrlock(data_lock);
+        if (error)
+            return error;
         result = data_write(inode, buffer ? buffer + done : NULL, piece, offset + done);
-        pthread_rwlock_unlock(data_lock);
+        data_unlock(inode);
+        if (commit_for_space(inode->volume, result, &tried))
+            continue;
         if (result < 0)
             return done > 0 ? (int64_t)done : result;
         done += (uint64_t)result;
         error = writeback_throttle(inode->volume);
         if (error) /* what is dirty cannot be stored, and there is no room for more */
             return error;
-        if ((uint64_t)result < piece)
+        if ((uint64_t)result < piece && !commit_for_space(inode->volume, -ENOSPC, &tried))
             break;
     }
     return (int64_t)done;
@@ -196,21 +249,6 @@ int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint6
 }
 
 /* --- truncating ------------------------------------------------------------------------------- */
-
-/* The layout's and the attributes' part. Data lock exclusive. */
-static int truncate_layout(struct inode *inode, uint64_t size) {
-    struct volume *volume = inode->volume;
-    int error = volume_change_begin(volume);
-
-    if (error)
-        return error;
-    error = volume->layout->truncate(inode, size);
-    if (!error) {
-        inode->size = size;
-        data_modified(inode);
-    }
-    return volume_change_end(volume, error);
-}
 
 /* Data lock exclusive. */
 static int data_truncate(struct inode *inode, uint64_t size) {
@@ -234,12 +272,17 @@ static int data_truncate(struct inode *inode, uint64_t size) {
 }
 
 int volume_truncate(struct inode *inode, uint64_t size) {
-    pthread_rwlock_t *data_lock = inode_data_lock(inode);
-    int error;
+    int error = data_lock(inode);
 
-    pthread_rwlock_wrlock(data_lock);
-    error = data_truncate(inode, size);
-    pthread_rwlock_unlock(data_lock);
+    if (!error) {
+        error = data_truncate(inode, size);
+        data_unlock(inode);
+    }
+    while (!error && inode->cut) { /* another thread may be at it, too */
+        error = data_lock(inode);
+        if (!error)
+            data_unlock(inode);
+    }
     if (!error)
         error = writeback_throttle(inode->volume);
     volume_end_operation(inode->volume);
@@ -258,18 +301,17 @@ static int data_punch(struct inode *inode, uint64_t offset, uint64_t length) {
     if (error)
         return error;
     error = volume->layout->punch(inode, offset, length);
-    if (!error)
+    if (error >= 0)
         data_modified(inode);
     return volume_change_end(volume, error);
 }
 
-static int fallocate_punch(struct inode *inode, uint64_t offset, uint64_t length) {
-    pthread_rwlock_t *data_lock = inode_data_lock(inode);
-    int error;
+/* One step; LAYOUT_AGAIN when it was not the last. */
+static int punch_some(struct inode *inode, uint64_t offset, uint64_t length) {
+    int error = data_lock(inode);
 
-    if (!inode->volume->layout->punch)
-        return -EOPNOTSUPP;
-    pthread_rwlock_wrlock(data_lock);
+    if (error)
+        return error;
     error = data_may_change(inode, 0);
     if (!error && offset < inode->size) {
         /* The whole last block goes if all of it that is in the file does. */
@@ -277,7 +319,18 @@ static int fallocate_punch(struct inode *inode, uint64_t offset, uint64_t length
 
         error = data_punch(inode, offset, smaller(length, end - offset));
     }
-    pthread_rwlock_unlock(data_lock);
+    data_unlock(inode);
+    return error;
+}
+
+static int fallocate_punch(struct inode *inode, uint64_t offset, uint64_t length) {
+    int error;
+
+    if (!inode->volume->layout->punch)
+        return -EOPNOTSUPP;
+    do
+        error = punch_some(inode, offset, length);
+    while (error == LAYOUT_AGAIN);
     return error;
 }
 
@@ -333,13 +386,13 @@ static int fallocate_zero(struct inode *inode, uint64_t offset, uint64_t end) {
 
 /* Makes the file at least `size` bytes long. */
 static int fallocate_extend(struct inode *inode, uint64_t size) {
-    pthread_rwlock_t *data_lock = inode_data_lock(inode);
-    int error = 0;
+    int error = data_lock(inode);
 
-    pthread_rwlock_wrlock(data_lock);
+    if (error)
+        return error;
     if (size > inode->size)
         error = data_truncate(inode, size);
-    pthread_rwlock_unlock(data_lock);
+    data_unlock(inode);
     return error;
 }
 
@@ -451,32 +504,19 @@ int64_t volume_seek(struct inode *inode, uint64_t offset, int whence) {
 
 /* --- durability ------------------------------------------------------------------------------- */
 
-static int fsync_inode(struct inode *inode, bool data_only) {
-    struct volume *volume = inode->volume;
-    int error = volume_step_begin(volume);
-
-    if (!error)
-        error = volume_step_end(volume, inode_store_if_dirty(inode));
-    if (error)
-        return error;
-    return volume->layout->sync_inode ? volume->layout->sync_inode(inode, data_only)
-                                      : volume->layout->sync(volume);
-}
-
 int volume_fsync(struct inode *inode, bool data_only) {
     struct volume *volume = inode->volume;
-    pthread_rwlock_t *data_lock = inode_data_lock(inode);
+    pthread_rwlock_t *lock = inode_data_lock(inode);
     int error = volume_writable(volume);
 
     if (error)
         return error == -EROFS ? 0 : error;
-    pthread_rwlock_wrlock(data_lock);
+    commit_point(volume);
+    pthread_rwlock_wrlock(lock);
     error = page_cache_flush(inode, true);
-    pthread_rwlock_wrlock(&volume->lock);
+    pthread_rwlock_unlock(lock);
     if (!error)
-        error = fsync_inode(inode, data_only);
-    pthread_rwlock_unlock(&volume->lock);
-    pthread_rwlock_unlock(data_lock);
+        error = commit_wait(volume, inode, data_only);
     volume_end_operation(volume);
     return error;
 }

@@ -129,8 +129,11 @@ static void new_inode_fill(struct inode *inode, const struct inode *dir,
 
 /* An inode that got no name: the caller's put, as its last one, frees it. */
 static void new_inode_fail(struct inode *inode) {
+    const struct layout *layout = inode->volume->layout;
+
     inode->nlink = 0;
-    inode_store(inode);
+    if (!inode_store(inode) && layout->orphan_add)
+        (void)layout->orphan_add(inode); /* what went wrong before is what counts */
 }
 
 /* Makes all of the inode but its name. On failure inode->ino is 0, or it is the put that frees. */
@@ -195,21 +198,15 @@ static int create_locked(struct inode *dir, const char *name, uint32_t length, s
     return volume_step_end(volume, create_step(dir, name, length, inode, request));
 }
 
-int volume_create(struct inode *dir, const char *name, uint32_t length,
-                  const struct create_request *request, struct inode **out) {
+static int create_once(struct inode *dir, const char *name, uint32_t length,
+                       const struct create_request *request, struct inode **out) {
     struct volume *volume = dir->volume;
-    int error = name_check(name, length);
-
-    if (error)
-        return error;
-    if (is_dot_name(name, length))
-        return -EEXIST;
-    if (S_ISLNK(request->mode) && (!request->target || !*request->target))
-        return -ENOENT;
     struct inode *inode = inode_cache_new(volume);
+    int error;
+
     if (!inode)
         return -ENOMEM;
-
+    commit_point(volume);
     pthread_rwlock_wrlock(&volume->lock);
     error = create_locked(dir, name, length, inode, request);
     bool entered = inode->ino != 0;
@@ -221,6 +218,24 @@ int volume_create(struct inode *dir, const char *name, uint32_t length,
         *out = inode;
     else if (entered)
         volume_put(inode, 1);
+    return error;
+}
+
+int volume_create(struct inode *dir, const char *name, uint32_t length,
+                  const struct create_request *request, struct inode **out) {
+    struct volume *volume = dir->volume;
+    bool tried = false;
+    int error = name_check(name, length);
+
+    if (error)
+        return error;
+    if (is_dot_name(name, length))
+        return -EEXIST;
+    if (S_ISLNK(request->mode) && (!request->target || !*request->target))
+        return -ENOENT;
+    do
+        error = create_once(dir, name, length, request, out);
+    while (commit_for_space(volume, error, &tried));
     volume_end_operation(volume);
     return error;
 }
@@ -255,13 +270,17 @@ static int link_locked(struct inode *inode, struct inode *dir, const char *name,
 
 int volume_link(struct inode *inode, struct inode *dir, const char *name, uint32_t length) {
     struct volume *volume = dir->volume;
+    bool tried = false;
     int error = name_check(name, length);
 
     if (error)
         return error;
-    pthread_rwlock_wrlock(&volume->lock);
-    error = link_locked(inode, dir, name, length);
-    pthread_rwlock_unlock(&volume->lock);
+    do {
+        commit_point(volume);
+        pthread_rwlock_wrlock(&volume->lock);
+        error = link_locked(inode, dir, name, length);
+        pthread_rwlock_unlock(&volume->lock);
+    } while (commit_for_space(volume, error, &tried));
     volume_end_operation(volume);
     return error;
 }
@@ -331,6 +350,7 @@ static int remove_name(struct inode *dir, const char *name, uint32_t length, boo
         return error;
     if (is_dot_name(name, length))
         return !directory ? -EISDIR : length == 1 ? -EINVAL : -ENOTEMPTY;
+    commit_point(volume);
     pthread_rwlock_wrlock(&volume->lock);
     error = remove_locked(dir, name, length, directory, &inode);
     pthread_rwlock_unlock(&volume->lock);
@@ -555,6 +575,7 @@ int volume_rename(struct inode *dir, const char *name, uint32_t length, struct i
         if (!r.whiteout)
             return -ENOMEM;
     }
+    commit_point(volume);
     pthread_rwlock_wrlock(&volume->lock);
     error = rename_locked(&r, flags);
     if (r.whiteout && r.whiteout->ino == 0) {

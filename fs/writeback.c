@@ -119,8 +119,7 @@ static void writeback_note(struct page_cache *cache, int error) {
         cache->write_error = error;
 }
 
-/* Waits for all writes in flight and reports what has failed since it was last asked. */
-static int writeback_wait(struct volume *volume) {
+int writeback_wait(struct volume *volume) {
     struct page_cache *cache = volume->page_cache;
     int error;
 
@@ -183,6 +182,7 @@ static int64_t writeback_one(struct volume *volume, uint64_t ino) {
         writeback_skip(volume, ino, true);
         return 0;
     }
+    commit_point(volume);
     pthread_rwlock_wrlock(inode_data_lock(inode));
     result = writeback_inode(inode, HOLD_BYTES);
     pthread_rwlock_unlock(inode_data_lock(inode));

@@ -167,8 +167,8 @@ int ext_statfs(struct volume *volume, struct volume_usage *usage);
 void ext_feature_announce(struct ext *ext, uint32_t *known, le32 *stored, uint32_t feature);
 /* Counts and dirty descriptors into their buffers. */
 int ext_super_store(struct ext *ext);
-int ext_sync(struct volume *volume);
-int ext_sync_inode(struct inode *inode, bool data_only);
+int ext_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
+int ext_commit_write(struct volume *volume);
 /* Damage was found: logs "NAME: <sentence>", marks the volume as having errors and does what its
  * errors= says. Returns -EUCLEAN. */
 int ext_corrupt(struct ext *ext, const char *format, ...) __attribute__((format(printf, 2, 3)));

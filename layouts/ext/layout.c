@@ -205,8 +205,8 @@ const struct layout ext_layout = {
     .xattr_remove = ext_xattr_remove,
     .xattr_list = ext_xattr_list,
 
-    .sync_inode = ext_sync_inode,
-    .sync = ext_sync,
+    .commit_begin = ext_commit_begin,
+    .commit_write = ext_commit_write,
 
     .check = ext_check,
     .describe = ext_describe,

@@ -272,12 +272,17 @@ static int write_everything(struct ext *ext) {
     return error;
 }
 
-int ext_sync(struct volume *volume) {
-    return volume->read_only ? 0 : write_everything(ext_of(volume));
+int ext_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
+    struct ext *ext = ext_of(volume);
+    int error = ext_super_store(ext);
+    if (!error)
+        error = buffer_sync(ext->buffers);
+    *needed = true;
+    return error;
 }
 
-int ext_sync_inode(struct inode *inode, bool data_only) {
-    return ext_sync(inode->volume);
+int ext_commit_write(struct volume *volume) {
+    return device_flush(volume->device);
 }
 
 /* --- mount ------------------------------------------------------------------------------------ */

@@ -221,10 +221,6 @@ static int memory_statfs(struct volume *volume, struct volume_usage *usage) {
     return 0;
 }
 
-static int memory_sync(struct volume *volume) {
-    return 0;
-}
-
 const struct layout memory_layout = {
     .name = "memory",
     .description = "keeps everything in memory: the cost of all that is not layout",
@@ -257,5 +253,4 @@ const struct layout memory_layout = {
     .xattr_set = memory_xattr_set,
     .xattr_remove = memory_xattr_remove,
     .xattr_list = memory_xattr_list,
-    .sync = memory_sync,
 };

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * fs/commit.c: who shares a commit with whom, errors, the order of the parts. The layout is
+ * `memory` with parts of a commit that the test controls; nothing depends on time.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "fs/pagecache.h"
+#include "tests/unit/fixture.h"
+
+#define THREADS 8
+
+static struct fixture f;
+static struct layout layout;
+
+static struct {
+    unsigned begun, written, ended;
+    bool begun_for_one, needed;
+    int begin_error, write_error;
+    uint64_t wait_for; /* the first commit is written when so many have asked */
+    struct inode *data;
+    unsigned data_asked;
+} fake;
+
+static struct inode *fake_data(struct volume *volume) {
+    struct inode *inode = fake.data;
+
+    fake.data = NULL;
+    fake.data_asked++;
+    return inode;
+}
+
+static int fake_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
+    ck_assert(!fake.data);
+    fake.begun++;
+    fake.begun_for_one = inode;
+    *needed = fake.needed;
+    return fake.begin_error;
+}
+
+static int fake_write(struct volume *volume) {
+    struct commit_counts counts = {0};
+
+    while (fake.begun == 1 && counts.asked < fake.wait_for) {
+        volume_commit_counts(volume, &counts);
+        usleep(100);
+    }
+    fake.written++;
+    /* No lock is held: somebody else can have it. */
+    ck_assert_int_eq(pthread_rwlock_trywrlock(&volume->lock), 0);
+    pthread_rwlock_unlock(&volume->lock);
+    return fake.write_error;
+}
+
+static int fake_end(struct volume *volume, int error) {
+    ck_assert_int_eq(error, fake.write_error);
+    fake.ended++;
+    return error;
+}
+
+static void start(bool virtual_time) {
+    fixture_open(&f, "memory", 0, NULL, NULL, virtual_time);
+    memset(&fake, 0, sizeof(fake));
+    fake.needed = true;
+    layout = *f.volume->layout;
+    layout.commit_data = fake_data;
+    layout.commit_begin = fake_begin;
+    layout.commit_write = fake_write;
+    layout.commit_end = fake_end;
+    f.volume->layout = &layout;
+}
+
+static void finish(void) {
+    fake.begin_error = fake.write_error = 0;
+    fixture_close(&f);
+}
+
+static struct inode *make(const char *name) {
+    const struct create_request request = {.mode = S_IFREG | 0644};
+    struct inode *inode;
+
+    ck_assert_int_eq(volume_create(f.root, name, strlen(name), &request, &inode), 0);
+    return inode;
+}
+
+static void *fsync_root(void *argument) {
+    int *result = argument;
+
+    *result = volume_fsync(f.root, false);
+    return NULL;
+}
+
+/* The first commit is not written before all have asked: the others share the second. */
+START_TEST(threads_share) {
+    pthread_t thread[THREADS];
+    struct commit_counts counts;
+    int result[THREADS];
+
+    start(false);
+    fake.wait_for = THREADS;
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, fsync_root, &result[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        ck_assert_int_eq(result[i], 0);
+    }
+    volume_commit_counts(f.volume, &counts);
+    ck_assert_uint_eq(counts.asked, THREADS);
+    ck_assert_uint_le(counts.made, 2);
+    ck_assert_uint_ge(counts.made, 1);
+    ck_assert_uint_eq(fake.ended, counts.made);
+    finish();
+}
+END_TEST
+
+START_TEST(one_thread_leads) {
+    start(true);
+    struct inode *file = make("file");
+    ck_assert_int_eq(volume_fsync(file, false), 0);
+    ck_assert(fake.begun_for_one);
+    ck_assert_uint_eq(fake.begun, 1);
+    ck_assert_uint_eq(fake.written, 1);
+    ck_assert_uint_eq(fake.ended, 1);
+    fake.needed = false; /* nothing left to do */
+    ck_assert_int_eq(volume_fsync(file, false), 0);
+    ck_assert_uint_eq(fake.begun, 2);
+    ck_assert_uint_eq(fake.written, 1);
+    ck_assert_int_eq(volume_sync(f.volume), 0);
+    ck_assert(!fake.begun_for_one);
+    volume_put(file, 1);
+    finish();
+}
+END_TEST
+
+START_TEST(errors_reach_the_caller) {
+    start(true);
+    fake.begin_error = -ENOMEM;
+    ck_assert_int_eq(volume_fsync(f.root, false), -ENOMEM);
+    ck_assert_uint_eq(fake.written, 0);
+    fake.begin_error = 0;
+    fake.write_error = -EIO;
+    ck_assert_int_eq(volume_fsync(f.root, false), -EIO);
+    ck_assert_uint_eq(fake.ended, 1);
+    fake.write_error = 0;
+    ck_assert_int_eq(volume_fsync(f.root, false), 0);
+    finish();
+}
+END_TEST
+
+/* Pages of the inodes that the layout names are stored before the commit begins. */
+START_TEST(data_first) {
+    start(true);
+    struct inode *file = make("file"), *other = make("other");
+    ck_assert_int_eq(volume_write(file, "x", 1, 0), 1);
+    ck_assert_int_eq(volume_write(other, "x", 1, 0), 1);
+    fake.data = file;
+    ck_assert_int_eq(volume_fsync(f.root, false), 0);
+    ck_assert_uint_gt(fake.data_asked, 1);
+    ck_assert(!page_cache_has_dirty(file));
+    ck_assert(page_cache_has_dirty(other));
+    volume_put(file, 1);
+    volume_put(other, 1);
+    finish();
+}
+END_TEST
+
+/* What the layout wants is done before the next change; what a commit would free is had. */
+START_TEST(points) {
+    bool tried = false;
+
+    start(true);
+    f.volume->commit.wanted = true;
+    volume_put(make("file"), 1);
+    ck_assert_uint_eq(fake.begun, 1);
+    volume_put(make("other"), 1);
+    ck_assert_uint_eq(fake.begun, 1);
+
+    ck_assert(!commit_for_space(f.volume, -ENOSPC, &tried));
+    f.volume->commit_frees = true;
+    ck_assert(!commit_for_space(f.volume, -EIO, &tried));
+    ck_assert(commit_for_space(f.volume, -ENOSPC, &tried));
+    ck_assert(!commit_for_space(f.volume, -ENOSPC, &tried));
+    ck_assert_uint_eq(fake.begun, 2);
+    finish();
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("commit");
+    TCase *tcase = tcase_create("commit");
+
+    tcase_add_test(tcase, threads_share);
+    tcase_add_test(tcase, one_thread_leads);
+    tcase_add_test(tcase, errors_reach_the_caller);
+    tcase_add_test(tcase, data_first);
+    tcase_add_test(tcase, points);
+    suite_add_tcase(suite, tcase);
+    return fixture_run(suite);
+}
