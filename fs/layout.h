@@ -201,7 +201,8 @@ struct layout {
     /* -- identity and life -- */
     /* Looks at the device without changing it. 0 with result->confidence, or a read error. */
     int (*probe)(struct device *device, struct probe_result *result);
-    /* Makes an empty volume that fills the device. Writes and waits; the caller flushes. */
+    /* Makes an empty volume that fills the device. Writes and waits; the caller flushes. -EINVAL,
+     * with a sentence: the options make no sense, alone or with each other or on this device. */
     int (*format)(struct device *device, const struct options *options);
     /* Validates and takes up the volume: creates volume->buffers (buffer_cache_create with its own
      * block size), sets volume->layout_data, volume->root_ino and volume->limits. volume->read_only

@@ -156,17 +156,35 @@ static struct option_spec *merge_tables(const struct option_spec *layout_table) 
 }
 
 static int parse_options(struct options *options, const struct option_spec *table,
-                         const struct layout_type *type, const struct volume_config *config) {
-    int error = options_init(options, table, OPTION_MOUNT, config->log);
+                         const struct layout_type *type, const char *text, const struct log *log) {
+    int error = options_init(options, table, OPTION_MOUNT, log);
 
     if (error)
         return error;
     if (type && type->mount_options)
         error = options_parse(options, type->mount_options);
     if (!error)
-        error = options_parse(options, config->options);
+        error = options_parse(options, text);
     if (error)
         options_free(options);
+    return error;
+}
+
+int volume_options_check(const char *type, const char *text, const struct log *log) {
+    const struct layout *layout;
+    const struct layout_type *layout_type;
+    struct options options;
+    int error = layout_find(type, &layout, &layout_type);
+
+    if (error)
+        return error;
+    struct option_spec *table = merge_tables(layout->options);
+    if (!table)
+        return -ENOMEM;
+    error = parse_options(&options, table, layout_type, text, log);
+    if (!error)
+        options_free(&options);
+    free(table);
     return error;
 }
 
@@ -257,7 +275,7 @@ static int mount_with(struct volume *volume, const struct volume_config *config,
 
     if (!table)
         return -ENOMEM;
-    int error = parse_options(&options, table, type, config);
+    int error = parse_options(&options, table, type, config->options, config->log);
     if (!error) {
         apply_core_options(volume, config, &options);
         error = pool_init(&volume->pool, volume->machine.memory_bytes);

@@ -92,6 +92,9 @@ struct volume_config {
 /* Core options, understood by every layout's mount (atime=, cache=): see volume_options. */
 extern const struct option_spec volume_options[];
 
+/* Would a mount of that type (a layout's name, too) accept the options? -EINVAL with a sentence,
+ * -ENOENT: no such type, -ENOMEM. */
+int volume_options_check(const char *type, const char *options, const struct log *log);
 /* Mounts. -ENODEV, -EUCLEAN, -EROFS, -EINVAL, -ENOTSUP..., each with a sentence. */
 int volume_open(const struct volume_config *config, struct volume **volume);
 /* Syncs, unmounts, closes the device. All inodes must have been put. The first error is returned;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: tools. `layoutfs COMMAND ARGUMENTS`: finds the command in a table and runs it.
+ * Layer: tools. `layoutfs COMMAND ARGUMENTS`: finds the command in a table and runs it. Under
+ * the name of a mount helper the program is that helper.
  */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/mount_helper.h"
 #include "tools/tool.h"
 
 static const struct tool tools[] = {
@@ -94,6 +96,9 @@ static int tool_run(const struct tool *tool, int argc, char **argv) {
 int main(int argc, char **argv) {
     argp_err_exit_status = TOOL_USAGE;
     argp_program_version = "layoutfs " LAYOUTFS_VERSION;
+    mount_helper helper = argc > 0 ? mount_helper_find(argv[0]) : NULL;
+    if (helper)
+        return helper(argc, argv);
     if (argc < 2) {
         print_help(stderr);
         return TOOL_USAGE;

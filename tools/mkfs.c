@@ -157,7 +157,7 @@ static int mkfs_run(const struct mkfs *mkfs, const struct layout *layout,
             unlink(mkfs->image);
     }
     options_free(&options);
-    return error ? TOOL_FAILED : TOOL_DONE;
+    return !error ? TOOL_DONE : error == -EINVAL ? TOOL_USAGE : TOOL_FAILED;
 }
 
 /* --- the command ------------------------------------------------------------------------------ */

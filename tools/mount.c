@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: tools. `layoutfs mount` and `layoutfs umount`.
+ * Layer: tools. `layoutfs mount`, and what serves a mount. Interface for mount helpers:
+ * tools/mount.h.
  *
  * A mount in the background is a child of this process: it opens the image, mounts and serves; the
  * parent waits for one byte, which says that the mount answers, and leaves. Without the byte the
@@ -11,12 +12,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
-#include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <syslog.h>
@@ -25,104 +24,18 @@
 
 #include "fs/fuse.h"
 #include "tools/image.h"
+#include "tools/mount.h"
 #include "tools/tool.h"
-
-/* --- mount options --------------------------------------------------------------------------- */
-
-struct mount_options {
-    char *fuse;   /* for the kernel, by way of libfuse */
-    char *volume; /* the core's and the layout's: volume_open knows whether they exist */
-    bool read_only;
-    bool delayed_writes;
-};
-
-/* Options that every filesystem has. What is not here is the volume's. */
-static const struct generic_option {
-    const char *name;
-    const char *fuse;   /* NULL: nothing to say */
-    const char *volume; /* NULL: nothing to say */
-} generic_options[] = {
-    {"defaults", NULL, NULL},
-    {"rw", NULL, NULL},
-    {"ro", "ro", NULL},
-    {"suid", "suid", NULL},
-    {"nosuid", "nosuid", NULL},
-    {"dev", "dev", NULL},
-    {"nodev", "nodev", NULL},
-    {"exec", "exec", NULL},
-    {"noexec", "noexec", NULL},
-    {"sync", "sync", NULL},
-    {"async", "async", NULL},
-    {"dirsync", "dirsync", NULL},
-    {"noatime", "noatime", "atime=noatime"},
-    {"relatime", NULL, "atime=relatime"},
-    {"strictatime", NULL, "atime=strictatime"},
-    {"allow_other", "allow_other", NULL},
-    {"default_permissions", NULL, NULL}, /* always on */
-    {"writeback", NULL, NULL},
-    {"nowriteback", NULL, NULL},
-};
-
-static bool append_option(char **list, const char *option) {
-    char *longer;
-    int length =
-        *list ? asprintf(&longer, "%s,%s", *list, option) : asprintf(&longer, "%s", option);
-    if (length < 0)
-        return false;
-    free(*list);
-    *list = longer;
-    return true;
-}
-
-static bool sort_option(struct mount_options *options, const char *option) {
-    for (size_t i = 0; i < sizeof generic_options / sizeof *generic_options; i++) {
-        const struct generic_option *generic = &generic_options[i];
-        if (strcmp(option, generic->name) != 0)
-            continue;
-        if (strcmp(option, "ro") == 0 || strcmp(option, "rw") == 0)
-            options->read_only = option[1] == 'o';
-        if (strcmp(option, "writeback") == 0 || strcmp(option, "nowriteback") == 0)
-            options->delayed_writes = option[0] == 'w';
-        return (!generic->fuse || append_option(&options->fuse, generic->fuse)) &&
-               (!generic->volume || append_option(&options->volume, generic->volume));
-    }
-    return append_option(&options->volume, option);
-}
-
-/* Sorts "a,b=c" into *options. */
-static bool sort_options(struct mount_options *options, const char *text) {
-    char *copy = strdup(text), *rest = copy, *option;
-    bool done = copy != NULL;
-    while (done && (option = strsep(&rest, ",")))
-        if (*option)
-            done = sort_option(options, option);
-    free(copy);
-    return done;
-}
-
-/* What a kernel filesystem offers without being asked. A plain user's mount is nosuid and nodev,
- * and for that user alone: fusermount3 sees to it. */
-static bool default_options(struct mount_options *options, const char *type) {
-    char subtype[64];
-    snprintf(subtype, sizeof subtype, "subtype=layoutfs.%s", type);
-    char *users = options->fuse;
-    options->fuse = NULL;
-    bool done = append_option(&options->fuse, "default_permissions") &&
-                append_option(&options->fuse, subtype) &&
-                (geteuid() != 0 || append_option(&options->fuse, "allow_other,suid,dev")) &&
-                (!users || append_option(&options->fuse, users));
-    free(users);
-    return done;
-}
 
 /* --- the serving process --------------------------------------------------------------------- */
 
 struct mount {
     const char *image, *directory; /* absolute, except "none" */
     const char *type;              /* NULL: what the image says */
-    struct mount_options options;
-    bool foreground, verbose;
-    int ready; /* where the waiting parent reads; -1 in the foreground */
+    struct mount_options *options;
+    bool foreground, sloppy;
+    FILE *log_file; /* of log=, or NULL */
+    int ready;      /* where the waiting parent reads; -1 in the foreground */
     struct clock clock;
     struct log log;
 };
@@ -133,14 +46,34 @@ static void emit_to_syslog(void *context, enum log_level level, const char *text
     syslog(LOG_DAEMON | priorities[level], "%s", text);
 }
 
+static void emit_to_file(void *context, enum log_level level, const char *text) {
+    static const char *const label[] = {"", "warning: ", "", "debug: "};
+    char stamp[32] = "";
+    time_t now = time(NULL);
+    struct tm local;
+    if (localtime_r(&now, &local))
+        strftime(stamp, sizeof stamp, "%F %T", &local);
+    fprintf(context, "%s layoutfs[%d]: %s%s\n", stamp, (int)getpid(), label[level], text);
+}
+
+/* From now on there may be nobody at the terminal. */
+static void redirect_log(struct mount *mount) {
+    if (mount->log_file) {
+        mount->log.emit = emit_to_file;
+        mount->log.context = mount->log_file;
+    } else if (!mount->foreground) {
+        openlog("layoutfs", LOG_PID, LOG_DAEMON);
+        mount->log.emit = emit_to_syslog;
+    }
+}
+
 /* The mount answers: let go of the terminal and tell the parent. */
 static void detach(void *context) {
     struct mount *mount = context;
-    if (mount->ready < 0)
+    redirect_log(mount);
+    if (mount->foreground)
         return;
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    openlog("layoutfs", LOG_PID, LOG_DAEMON);
-    mount->log.emit = emit_to_syslog;
     if (chdir("/") != 0 || nowhere < 0 || dup2(nowhere, STDIN_FILENO) < 0 ||
         dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0)
         log_warning(&mount->log, "%s: cannot let go of the terminal: %s", mount->directory,
@@ -162,7 +95,7 @@ static int open_device(struct mount *mount, struct device **device) {
     if (mount->type && layout_find(mount->type, &layout, &type) == 0 &&
         (layout->flags & LAYOUT_VOLATILE))
         return 0;
-    int error = device_open_image(mount->image, mount->options.read_only ? DEVICE_READ_ONLY : 0, 0,
+    int error = device_open_image(mount->image, mount->options->read_only ? DEVICE_READ_ONLY : 0, 0,
                                   &mount->clock, &mount->log, device);
     if (error || mount->type)
         return error;
@@ -179,31 +112,47 @@ static int open_device(struct mount *mount, struct device **device) {
  * time. */
 #define DIRECT_BYTES (64u << 10)
 
+/* An option that the volume does not know is a mistake of whoever calls: TOOL_USAGE. */
+static int check_options(struct mount *mount) {
+    int error = 0;
+    if (mount->sloppy)
+        error = mount_options_drop_unknown(mount->options, mount->type, &mount->log);
+    if (!error)
+        error = volume_options_check(mount->type, mount->options->volume, &mount->log);
+    if (error == -ENOENT)
+        log_error(&mount->log, "%s: unknown type; 'layoutfs options' lists them", mount->type);
+    if (error == -ENOMEM)
+        log_error(&mount->log, "%s: %s", mount->image, strerror(ENOMEM));
+    return error == 0 ? TOOL_DONE : error == -ENOMEM ? TOOL_FAILED : TOOL_USAGE;
+}
+
+/* The exit code: TOOL_DONE with *volume. */
 static int open_volume(struct mount *mount, struct volume **volume) {
     struct volume_config config = {
         .clock = &mount->clock,
         .log = &mount->log,
-        .options = mount->options.volume,
-        .read_only = mount->options.read_only,
+        .read_only = mount->options->read_only,
         .direct_bytes = DIRECT_BYTES,
         .setid_by_caller = true,
     };
-    int error = open_device(mount, &config.device);
-    if (error)
-        return error;
+    if (open_device(mount, &config.device) != 0)
+        return TOOL_FAILED;
+    int code = check_options(mount);
     config.type = mount->type;
-    error = volume_open(&config, volume);
-    if (error)
+    config.options = mount->options->volume;
+    if (code == TOOL_DONE && volume_open(&config, volume) != 0)
+        code = TOOL_FAILED;
+    if (code != TOOL_DONE)
         device_close(config.device);
-    return error;
+    return code;
 }
 
 /* A layout that can only read has made the volume read-only by itself. */
 static bool announce_read_only(struct mount *mount, const struct volume *volume) {
-    if (!volume->read_only || mount->options.read_only)
+    if (!volume->read_only || mount->options->read_only)
         return true;
     log_warning(&mount->log, "%s: mounted read-only", mount->image);
-    return append_option(&mount->options.fuse, "ro");
+    return mount_options_add(mount->options, "ro") == 0;
 }
 
 /* Any serving thread allocates what another frees later, so arenas of their own gain the threads
@@ -231,16 +180,17 @@ static int serve_volume(struct mount *mount, struct volume *volume) {
     int error = own_new_volume(volume);
     if (error)
         return error;
-    if (!default_options(&mount->options, mount->type) || !announce_read_only(mount, volume))
+    if (mount_options_complete(mount->options, mount->type) != 0 ||
+        !announce_read_only(mount, volume))
         return -ENOMEM;
     const struct fuse_mount_config config = {
         .volume = volume,
         .mount_point = mount->directory,
-        .fuse_options = mount->options.fuse,
+        .fuse_options = mount->options->fuse,
         .source = mount->image,
         .mounted = detach,
         .context = mount,
-        .delayed_writes = mount->options.delayed_writes,
+        .delayed_writes = mount->options->delayed_writes,
     };
     return fuse_mount_serve(&config);
 }
@@ -249,11 +199,11 @@ static int serve_volume(struct mount *mount, struct volume *volume) {
 static int serve(struct mount *mount) {
     struct volume *volume;
     prepare_allocator();
-    mount->log = log_to_stderr("layoutfs", mount->verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING);
     clock_init_wall(&mount->clock);
     fuse_block_signals();
-    if (open_volume(mount, &volume) != 0)
-        return TOOL_FAILED;
+    int code = open_volume(mount, &volume);
+    if (code != TOOL_DONE)
+        return code;
     int error = serve_volume(mount, volume);
     int close_error = volume_close(volume);
     if (error || close_error)
@@ -289,16 +239,74 @@ static int serve_in_background(struct mount *mount) {
     return tool_fail("%s: the serving process died before the mount was ready", mount->image);
 }
 
-/* --- layoutfs mount -------------------------------------------------------------------------- */
+/* --- mounting -------------------------------------------------------------------------------- */
 
-struct mount_arguments {
-    char *image, *directory;
-    struct mount mount;
-};
+/* The image's and the directory's absolute paths, for the serving process leaves its directory.
+ * TOOL_DONE, or TOOL_FAILED after a sentence. */
+static int find_places(struct mount *mount, const struct mount_request *request, char *image,
+                       char *directory) {
+    struct stat stat_data;
+    int error = mount_point_resolve(request->directory, directory);
+    if (error == -ENOTCONN) {
+        log_warning(&mount->log, "%s: the server of what was mounted here died; detached",
+                    directory);
+        error = mount_point_detach(directory);
+    }
+    if (!error && stat(directory, &stat_data) != 0)
+        error = -errno;
+    if (error)
+        return tool_fail("%s: %s", request->directory, strerror(-error));
+    if (!S_ISDIR(stat_data.st_mode))
+        return tool_fail("%s: not a directory", request->directory);
+    mount->directory = directory;
+    /* An image that is not there is device_open_image's to complain about. */
+    mount->image = realpath(request->image, image) ? image : request->image;
+    return TOOL_DONE;
+}
+
+/* mount(8)'s -f: all but the mount itself. */
+static int pretend(struct mount *mount) {
+    struct volume *volume;
+    clock_init_wall(&mount->clock);
+    mount->options->read_only = true;
+    int code = open_volume(mount, &volume);
+    if (code == TOOL_DONE && volume_close(volume) != 0)
+        code = TOOL_FAILED;
+    return code;
+}
+
+int mount_image(const struct mount_request *request) {
+    char image[PATH_MAX], directory[PATH_MAX];
+    struct mount mount = {
+        .type = request->type,
+        .options = request->options,
+        .foreground = request->foreground,
+        .sloppy = request->sloppy,
+        .ready = -1,
+        .log = log_to_stderr("layoutfs", request->verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING),
+    };
+    int code = find_places(&mount, request, image, directory);
+    if (code != TOOL_DONE)
+        return code;
+    if (mount.options->log) {
+        mount.log_file = fopen(mount.options->log, "ae");
+        if (!mount.log_file)
+            return tool_fail("log=%s: %s", mount.options->log, strerror(errno));
+        setlinebuf(mount.log_file);
+    }
+    code = request->pretend      ? pretend(&mount)
+           : request->foreground ? serve(&mount)
+                                 : serve_in_background(&mount);
+    if (mount.log_file)
+        fclose(mount.log_file);
+    return code;
+}
+
+/* --- layoutfs mount -------------------------------------------------------------------------- */
 
 static const struct argp_option mount_argp_options[] = {
     {"options", 'o', "OPTION[,...]", 0,
-     "mount options: ro, nosuid, noatime and so on, and those `layoutfs options` lists", 0},
+     "mount options: ro, nosuid, noatime and so on; `layoutfs options --mount` lists them", 0},
     {"type", 't', "TYPE", 0, "the layout; default: what the image holds", 0},
     {"foreground", 'f', NULL, 0, "stay in the foreground", 0},
     {"verbose", 'v', NULL, 0, "also tell what is not a problem", 0},
@@ -306,23 +314,27 @@ static const struct argp_option mount_argp_options[] = {
 };
 
 static error_t parse_mount(int key, char *argument, struct argp_state *state) {
-    struct mount_arguments *arguments = state->input;
+    struct mount_request *request = state->input;
+    int error;
     switch (key) {
     case 'o':
-        return sort_options(&arguments->mount.options, argument) ? 0 : ENOMEM;
+        error = mount_options_add(request->options, argument);
+        if (error == -EINVAL)
+            exit(TOOL_USAGE);
+        return -error;
     case 't':
-        arguments->mount.type = argument;
+        request->type = argument;
         return 0;
     case 'f':
-        arguments->mount.foreground = true;
+        request->foreground = true;
         return 0;
     case 'v':
-        arguments->mount.verbose = true;
+        request->verbose = true;
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 1)
             argp_error(state, "too many arguments");
-        *(state->arg_num == 0 ? &arguments->image : &arguments->directory) = argument;
+        *(state->arg_num == 0 ? &request->image : &request->directory) = argument;
         return 0;
     case ARGP_KEY_END:
         if (state->arg_num < 2)
@@ -341,141 +353,15 @@ static const struct argp mount_argp = {
            "The volatile type memory has no image: `layoutfs mount -t memory none DIR`.",
 };
 
-static int check_directory(const char *directory) {
-    struct stat stat_data;
-    if (stat(directory, &stat_data) != 0)
-        return tool_fail("%s: %s", directory, strerror(errno));
-    if (!S_ISDIR(stat_data.st_mode))
-        return tool_fail("%s: not a directory", directory);
-    return TOOL_DONE;
-}
-
 int tool_mount(int argc, char **argv) {
-    struct mount_arguments arguments = {.mount.ready = -1};
-    struct mount *mount = &arguments.mount;
-    char image[PATH_MAX], directory[PATH_MAX];
-    int code = TOOL_FAILED;
+    struct mount_options options = {0};
+    struct mount_request request = {.options = &options};
+    int code;
 
-    if (argp_parse(&mount_argp, argc, argv, 0, NULL, &arguments) != 0) {
+    if (argp_parse(&mount_argp, argc, argv, 0, NULL, &request) != 0)
         code = tool_fail("cannot take up the arguments: %s", strerror(ENOMEM));
-    } else if (check_directory(arguments.directory) == TOOL_DONE) {
-        /* An image that is not there is device_open_image's to complain about. */
-        mount->image = realpath(arguments.image, image) ? image : arguments.image;
-        mount->directory = realpath(arguments.directory, directory);
-        if (!mount->directory)
-            code = tool_fail("%s: %s", arguments.directory, strerror(errno));
-        else
-            code = mount->foreground ? serve(mount) : serve_in_background(mount);
-    }
-    free(mount->options.fuse);
-    free(mount->options.volume);
-    return code;
-}
-
-/* --- layoutfs umount ------------------------------------------------------------------------- */
-
-static const struct argp_option umount_argp_options[] = {{0}};
-
-static error_t parse_umount(int key, char *argument, struct argp_state *state) {
-    if (key == ARGP_KEY_ARG && state->arg_num == 0)
-        *(char **)state->input = argument;
-    else if (key == ARGP_KEY_ARG)
-        argp_error(state, "too many arguments");
-    else if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "the directory is missing");
     else
-        return ARGP_ERR_UNKNOWN;
-    return 0;
-}
-
-static const struct argp umount_argp = {
-    .options = umount_argp_options,
-    .parser = parse_umount,
-    .args_doc = "DIR",
-    .doc = "Unmount DIR and wait until its image is complete.",
-};
-
-struct mounted {
-    char source[PATH_MAX]; /* the image, or "none" */
-    bool read_only;
-};
-
-/* What is mounted on `directory`, topmost. TOOL_FAILED after a sentence when it is none of ours. */
-static int find_mounted(const char *directory, struct mounted *mounted) {
-    FILE *table = setmntent("/proc/self/mounts", "r");
-    struct mntent entry;
-    char strings[3 * PATH_MAX], type[64] = "";
-    if (!table)
-        return tool_fail("/proc/self/mounts: %s", strerror(errno));
-    while (getmntent_r(table, &entry, strings, sizeof strings)) {
-        if (strcmp(entry.mnt_dir, directory) != 0)
-            continue;
-        snprintf(type, sizeof type, "%s", entry.mnt_type);
-        snprintf(mounted->source, sizeof mounted->source, "%s", entry.mnt_fsname);
-        mounted->read_only = hasmntopt(&entry, "ro") != NULL;
-    }
-    endmntent(table);
-    if (!*type)
-        return tool_fail("%s: nothing is mounted here", directory);
-    if (strncmp(type, "fuse.layoutfs", strlen("fuse.layoutfs")) != 0)
-        return tool_fail("%s: this is a mount of type %s, not one of layoutfs", directory, type);
-    return TOOL_DONE;
-}
-
-/* Returns when the serving process has let go of the image, which it does with its last write. It
- * holds a lock while it has the image open: an exclusive one, or for reading a shared one. Another
- * reader may share that, so there the wait is bounded; nothing is lost with it. */
-static int wait_for_image(const struct mounted *mounted) {
-    const struct timespec pause = {.tv_nsec = 10000000};
-    int image = open(mounted->source, O_RDONLY | O_CLOEXEC);
-    if (image < 0) /* "none", or removed while mounted */
-        return errno == ENOENT ? TOOL_DONE
-                               : tool_fail("%s: cannot tell whether it is complete: %s",
-                                           mounted->source, strerror(errno));
-    int result;
-    do
-        result = flock(image, LOCK_SH);
-    while (result != 0 && errno == EINTR);
-    if (result == 0 && mounted->read_only)
-        for (int i = 0; i < 100 && flock(image, LOCK_EX | LOCK_NB) != 0; i++)
-            nanosleep(&pause, NULL);
-    close(image);
-    return result == 0 ? TOOL_DONE
-                       : tool_fail("%s: cannot tell whether it is complete: %s", mounted->source,
-                                   strerror(errno));
-}
-
-/* Has everything written while the server can still say that it fails: nobody hears it later. */
-static int save(const char *directory) {
-    int root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0)
-        return errno == ENOTCONN ? -errno : 0; /* the directory may be closed to who unmounts */
-    int error = syncfs(root) == 0 && fsync(root) == 0 ? 0 : -errno;
-    close(root);
-    return error;
-}
-
-int tool_umount(int argc, char **argv) {
-    char *directory = NULL, resolved[PATH_MAX];
-    struct mounted mounted;
-
-    argp_parse(&umount_argp, argc, argv, 0, NULL, &directory);
-    /* A mount whose server died cannot be resolved any more; its path must then be written out. */
-    if (realpath(directory, resolved))
-        directory = resolved;
-    if (find_mounted(directory, &mounted) != TOOL_DONE)
-        return TOOL_FAILED;
-    int save_error = save(directory);
-    int error = fuse_unmount(directory, false);
-    if (error == -EBUSY)
-        return tool_fail("%s: in use", directory);
-    if (error)
-        return tool_fail("%s: %s", directory, strerror(-error));
-    int code = wait_for_image(&mounted);
-    if (save_error == -ENOTCONN)
-        return tool_fail("%s: its server died; the image may be incomplete", mounted.source);
-    if (save_error)
-        return tool_fail("%s: not everything could be written: %s", mounted.source,
-                         strerror(-save_error));
+        code = mount_image(&request);
+    mount_options_free(&options);
     return code;
 }

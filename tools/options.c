@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/image.h"
+#include "tools/mount_options.h"
 #include "tools/print.h"
 #include "tools/tool.h"
 
@@ -90,7 +91,17 @@ static json_t *layout_object(const struct layout *layout, unsigned scope) {
                      table_object(layout->options, scope));
 }
 
-/* Layouts, and the core's own options, which every layout's mount understands. */
+/* What every mount understands whatever it mounts: the core's options, and the front end's. */
+static json_t *common_object(unsigned scope) {
+    json_t *options = table_object(volume_options, scope);
+
+    for (const struct mount_option *option = mount_option_table; option->spec.name; option++)
+        if (option->spec.scope & scope)
+            json_array_append_new(options, option_object(&option->spec, scope));
+    return options;
+}
+
+/* Layouts, and the options of all. */
 static json_t *all_object(const struct options_command *command) {
     json_t *layouts = json_array();
 
@@ -108,8 +119,7 @@ static json_t *all_object(const struct options_command *command) {
         if (wanted)
             json_array_append_new(layouts, layout_object(layout_registry[i], command->scope));
     }
-    return json_pack("{s:o, s:o}", "layouts", layouts, "options",
-                     table_object(volume_options, command->scope));
+    return json_pack("{s:o, s:o}", "layouts", layouts, "options", common_object(command->scope));
 }
 
 /* --- the table as text ------------------------------------------------------------------------ */
@@ -181,8 +191,10 @@ static void print_scdoc_option(const json_t *option) {
 
     printf("*");
     print_escaped(member(option, "name"));
-    printf("*%s", strcmp(member(option, "kind"), "switch") ? "=" : "");
-    if (strcmp(member(option, "kind"), "switch"))
+    /* A pattern such as "x-*" says all by itself. */
+    bool whole = !strcmp(member(option, "kind"), "switch") || strchr(member(option, "name"), '*');
+    printf("*%s", whole ? "" : "=");
+    if (!whole)
         printf("_%s_", member(option, "kind"));
     if (*letter)
         printf(", *-%s*", letter);
