@@ -38,6 +38,11 @@ need_fuse() {
     [ -r /dev/fuse ] && [ -w /dev/fuse ] || skip "/dev/fuse is not usable"
 }
 
+# open_fuse_to_all: plain users can use /dev/fuse; in a mount namespace of the test's own.
+open_fuse_to_all() {
+    mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse || skip "cannot open /dev/fuse to all"
+}
+
 # need_loop: skips the test where no loop device can be had.
 need_loop() {
     need_root

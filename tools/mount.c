@@ -222,7 +222,7 @@ static int serve_in_background(struct mount *mount) {
         close(ends[0]);
         setsid();
         mount->ready = ends[1];
-        return serve(mount);
+        exit(serve(mount)); /* the parent makes the command's exit code of it */
     }
     close(ends[1]);
     char byte;

@@ -247,7 +247,7 @@ expect_text 'server died' err
 mounted mnt && fail "a mount without server stayed"
 
 # --- mistakes get a sentence
-expect_exit 1 layoutfs mount disk.img mnt -o no_such_option
+expect_exit 2 layoutfs mount disk.img mnt -o no_such_option
 expect_text 'no_such_option' err
 mounted mnt && fail "mounted in spite of an unknown option"
 expect_exit 1 layoutfs mount missing.img mnt
