@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/fuse_ring.h"
 #include "fs/fuse_server.h"
 
 /* A handler may wait for the disk, so there are more threads than processors. */
@@ -92,10 +93,14 @@ static void complete_init(const struct fuse_server *server, struct iovec *vector
         return;
     struct fuse_init_out *answer = vector[1].iov_base;
     answer->flags |= server->kernel_flags & FUSE_HANDLE_KILLPRIV_V2;
+    if (server->rings_offered)
+        fuse_ring_accept(answer);
 }
 
 static ssize_t session_write(int descriptor, struct iovec *vector, int count, void *userdata) {
     const struct fuse_server *server = userdata;
+    if (fuse_ring_answer(vector, count))
+        return 0;
     if (!server->initialised)
         complete_init(server, vector, count);
     return writev(descriptor, vector, count);
@@ -108,6 +113,21 @@ const void *fuse_server_argument(void) {
     return handled + 1;
 }
 
+void fuse_server_handle(struct fuse_server *server, const struct fuse_buf *request) {
+    const struct fuse_in_header *header = request->mem;
+    const struct fuse_init_in *init = (const void *)(header + 1);
+    if (header->opcode < FUSE_OPCODES)
+        atomic_fetch_add_explicit(&server->requests[header->opcode], 1, memory_order_relaxed);
+    if (header->opcode == FUSE_INIT && !server->initialised) {
+        server->kernel_flags = init->flags;
+        server->rings_offered = fuse_ring_offered(init);
+    }
+    handled = header;
+    fuse_session_process_buf(server->session, request);
+    if (header->opcode == FUSE_INIT)
+        server->initialised = true;
+}
+
 /* Receives one request and handles it. 1, 0 when the connection is closed, negative errno. */
 static int serve_one(struct fuse_server *server, struct fuse_buf *buffer) {
     int length = fuse_session_receive_buf(server->session, buffer);
@@ -115,16 +135,7 @@ static int serve_one(struct fuse_server *server, struct fuse_buf *buffer) {
         return 1;
     if (length <= 0)
         return length;
-    const struct fuse_in_header *header = buffer->mem;
-    bool init = header->opcode == FUSE_INIT;
-    if (header->opcode < FUSE_OPCODES)
-        atomic_fetch_add_explicit(&server->requests[header->opcode], 1, memory_order_relaxed);
-    if (init && !server->initialised)
-        server->kernel_flags = ((const struct fuse_init_in *)(header + 1))->flags;
-    handled = header;
-    fuse_session_process_buf(server->session, buffer);
-    if (init)
-        server->initialised = true;
+    fuse_server_handle(server, buffer);
     return 1;
 }
 
@@ -231,6 +242,8 @@ static void await_end(struct fuse_server *server, const pthread_t *signals) {
 
 /* Serves until the connection is closed. */
 static int serve_all(struct fuse_server *server, unsigned wanted) {
+    struct fuse_rings *rings = NULL;
+    int ring_error = 0;
     pthread_t signals;
     server->threads = calloc(thread_count(wanted), sizeof *server->threads);
     if (!server->threads)
@@ -240,6 +253,11 @@ static int serve_all(struct fuse_server *server, unsigned wanted) {
         error = -pthread_create(&server->threads[server->thread_count], NULL, serve, server);
         server->thread_count += !error;
     }
+    if (!error && server->rings_offered)
+        ring_error = fuse_rings_start(server, THREADS_A_PROCESSOR, &rings);
+    if (ring_error)
+        log_warning(server->log, "%s: io_uring cannot be used: %s", server->mount_point,
+                    strerror(-ring_error));
     /* Fewer threads than wanted will do; none will not. */
     if (server->thread_count > 0) {
         error = -pthread_create(&signals, NULL, await_signal, server);
@@ -247,6 +265,7 @@ static int serve_all(struct fuse_server *server, unsigned wanted) {
             abandon(server);
         await_end(server, error ? NULL : &signals);
     }
+    fuse_rings_stop(rings);
     free(server->threads);
     return error;
 }

@@ -2,6 +2,7 @@
  *
  * Layer: fs, inside the FUSE front end (fs/fuse*.c); nobody else includes it.
  *
+ *   fuse_ring.c  serving through io_uring
  *   fuse.c       mounting, the serving threads, signals, unmounting
  *   fuse_ops.c   names and attributes: one handler a request
  *   fuse_data.c  file data, directory listings, extended attributes
@@ -49,6 +50,7 @@ struct fuse_server {
     sem_t ended;           /* posted by each of them at its end */
     bool delayed_writes;   /* as in struct fuse_mount_config */
     bool initialised;      /* INIT has been answered */
+    bool rings_offered;    /* see fs/fuse_ring.h */
     uint32_t kernel_flags; /* what the kernel offered in INIT... */
     unsigned capable;      /* ...and the part that libfuse has names for */
     _Atomic uint64_t requests[FUSE_OPCODES];
@@ -87,6 +89,9 @@ extern const struct fuse_lowlevel_ops fuse_server_operations;
 /* fuse.c: the argument (of <linux/fuse.h>) of the request that this thread handles, as the kernel
  * sent it, for what libfuse 3.14 does not pass on. */
 const void *fuse_server_argument(void);
+
+/* Counts one request of the kernel's and handles it. */
+void fuse_server_handle(struct fuse_server *server, const struct fuse_buf *request);
 
 /* fuse_data.c, as fuse_lowlevel_ops documents each */
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
