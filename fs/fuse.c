@@ -30,6 +30,8 @@
 
 /* A handler may wait for the disk, so there are more threads than processors. */
 enum { THREADS_A_PROCESSOR = 3, THREADS_MAX = 32 };
+/* Little but FORGET reaches those that read when there are rings. */
+enum { THREADS_BESIDE_RINGS = 2 };
 
 extern char **environ;
 
@@ -139,17 +141,6 @@ static int serve_one(struct fuse_server *server, struct fuse_buf *buffer) {
     return 1;
 }
 
-static int handshake(struct fuse_server *server) {
-    struct fuse_buf buffer = {0};
-    int result = 1;
-    while (result > 0 && !server->initialised)
-        result = serve_one(server, &buffer);
-    free(buffer.mem);
-    if (result > 0)
-        return 0;
-    return result < 0 ? result : -ENOTCONN;
-}
-
 /* --- threads --------------------------------------------------------------------------------- */
 
 static void release_memory(void *context) {
@@ -243,21 +234,15 @@ static void await_end(struct fuse_server *server, const pthread_t *signals) {
 /* Serves until the connection is closed. */
 static int serve_all(struct fuse_server *server, unsigned wanted) {
     struct fuse_rings *rings = NULL;
-    int ring_error = 0;
     pthread_t signals;
+    if (server->rings_offered && fuse_rings_start(server, THREADS_A_PROCESSOR, &rings) == 0)
+        wanted = THREADS_BESIDE_RINGS;
     server->threads = calloc(thread_count(wanted), sizeof *server->threads);
-    if (!server->threads)
-        return -ENOMEM;
-    int error = 0;
+    int error = server->threads ? 0 : -ENOMEM;
     while (!error && server->thread_count < thread_count(wanted)) {
         error = -pthread_create(&server->threads[server->thread_count], NULL, serve, server);
         server->thread_count += !error;
     }
-    if (!error && server->rings_offered)
-        ring_error = fuse_rings_start(server, THREADS_A_PROCESSOR, &rings);
-    if (ring_error)
-        log_warning(server->log, "%s: io_uring cannot be used: %s", server->mount_point,
-                    strerror(-ring_error));
     /* Fewer threads than wanted will do; none will not. */
     if (server->thread_count > 0) {
         error = -pthread_create(&signals, NULL, await_signal, server);
@@ -371,10 +356,37 @@ static int open_session(struct fuse_server *server, const struct fuse_mount_conf
     return fuse_session_custom_io(server->session, &io, fuse_session_fd(server->session));
 }
 
+static int answer_init(struct fuse_server *server) {
+    struct fuse_buf buffer = {0};
+    int result = 1;
+    while (result > 0 && !server->initialised)
+        result = serve_one(server, &buffer);
+    free(buffer.mem);
+    if (result > 0)
+        return 0;
+    return result < 0 ? result : -ENOTCONN;
+}
+
+/* Mounts and answers INIT. The kernel decides what it offers when it mounts; its setting is left as
+ * it was found. */
+static int handshake(struct fuse_server *server, const struct fuse_mount_config *config) {
+    bool offered = false;
+    int no_offer = config->io_uring ? fuse_ring_offer(true, &offered) : 0;
+    int error = open_session(server, config);
+    if (!error)
+        error = answer_init(server);
+    if (config->io_uring && !no_offer && !offered)
+        no_offer = fuse_ring_offer(false, &offered);
+    if (no_offer)
+        log_warning(server->log, "%s: io_uring is not used: %s", config->mount_point,
+                    strerror(-no_offer));
+    return error;
+}
+
 static void close_session(struct fuse_server *server) {
     fuse_session_unmount(server->session); /* nothing, after an orderly end */
     fuse_session_destroy(server->session);
-    for (struct fuse_reply_buffer *buffer = server->buffers, *next; buffer; buffer = next) {
+    for (union fuse_reply *buffer = server->buffers, *next; buffer; buffer = next) {
         next = buffer->next;
         free(buffer);
     }
@@ -390,9 +402,7 @@ int fuse_mount_serve(const struct fuse_mount_config *config) {
     };
     sem_init(&server.ended, 0, 0);
     fuse_block_signals();
-    int error = open_session(&server, config);
-    if (!error)
-        error = handshake(&server);
+    int error = handshake(&server, config);
     if (error)
         goto stop;
     if (config->mounted)

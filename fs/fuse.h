@@ -22,7 +22,10 @@ struct fuse_mount_config {
     /* The kernel holds written data back before the volume sees it: faster for small writes, but a
      * full disk is noticed only at close or fsync. See docs/fuse.md. */
     bool delayed_writes;
-    unsigned threads; /* 0: as many as suit the machine */
+    /* Has the kernel offer io_uring to this mount where only root's word is missing; where it
+     * offers it anyway, it is used. See fs/fuse_ring.h. */
+    bool io_uring;
+    unsigned threads; /* that read requests; 0: as many as suit the machine */
 };
 
 /* Mounts, serves until unmounted or a signal (SIGINT, SIGTERM, SIGHUP) arrives, and unmounts. The

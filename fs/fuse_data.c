@@ -10,18 +10,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/fuse_ring.h"
 #include "fs/fuse_server.h"
 
-struct fuse_reply_buffer *fuse_server_buffer_take(struct fuse_server *server) {
+union fuse_reply *fuse_server_buffer_take(struct fuse_server *server) {
+    union fuse_reply *buffer = fuse_ring_payload();
+    if (buffer)
+        return buffer;
     pthread_mutex_lock(&server->buffers_lock);
-    struct fuse_reply_buffer *buffer = server->buffers;
+    buffer = server->buffers;
     if (buffer)
         server->buffers = buffer->next;
     pthread_mutex_unlock(&server->buffers_lock);
     return buffer ? buffer : malloc(sizeof *buffer);
 }
 
-void fuse_server_buffer_give(struct fuse_server *server, struct fuse_reply_buffer *buffer) {
+void fuse_server_buffer_give(struct fuse_server *server, union fuse_reply *buffer) {
+    if (buffer == fuse_ring_payload())
+        return;
     pthread_mutex_lock(&server->buffers_lock);
     buffer->next = server->buffers;
     server->buffers = buffer;
@@ -30,7 +36,7 @@ void fuse_server_buffer_give(struct fuse_server *server, struct fuse_reply_buffe
 
 /* The inode of `node` and a buffer to answer with; or replies the error and returns NULL. */
 static struct inode *inode_and_buffer(fuse_req_t request, fuse_ino_t node,
-                                      struct fuse_reply_buffer **buffer) {
+                                      union fuse_reply **buffer) {
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return NULL;
@@ -43,7 +49,7 @@ static struct inode *inode_and_buffer(fuse_req_t request, fuse_ino_t node,
     return inode;
 }
 
-static void reply_buffer(fuse_req_t request, struct fuse_reply_buffer *buffer, int64_t result) {
+static void reply_buffer(fuse_req_t request, union fuse_reply *buffer, int64_t result) {
     struct fuse_server *server = fuse_server_of(request); /* the reply frees `request` */
     if (result < 0)
         fuse_server_reply_error(request, (int)result);
@@ -69,7 +75,7 @@ static int clear_setid(struct inode *inode) {
 
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *file) {
-    struct fuse_reply_buffer *buffer;
+    union fuse_reply *buffer;
     struct inode *inode = inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;
@@ -207,7 +213,7 @@ static void complete_entries(struct listing *listing) {
 
 static void list(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
                  bool with_attributes) {
-    struct fuse_reply_buffer *buffer;
+    union fuse_reply *buffer;
     struct inode *dir = inode_and_buffer(request, node, &buffer);
     if (!dir)
         return;
@@ -246,8 +252,7 @@ static bool has_xattrs(fuse_req_t request) {
 }
 
 /* Answers as the kernel asks: the length for size 0, the value when it fits. */
-static void reply_xattr(fuse_req_t request, struct fuse_reply_buffer *buffer, int64_t length,
-                        size_t size) {
+static void reply_xattr(fuse_req_t request, union fuse_reply *buffer, int64_t length, size_t size) {
     if (length >= 0 && size == 0) {
         struct fuse_server *server = fuse_server_of(request);
         fuse_reply_xattr(request, (size_t)length);
@@ -262,7 +267,7 @@ static void reply_xattr(fuse_req_t request, struct fuse_reply_buffer *buffer, in
 void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size) {
     if (!has_xattrs(request))
         return;
-    struct fuse_reply_buffer *buffer;
+    union fuse_reply *buffer;
     struct inode *inode = inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;
@@ -312,7 +317,7 @@ static int64_t hide_trusted(char *names, int64_t length) {
 void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
     if (!has_xattrs(request))
         return;
-    struct fuse_reply_buffer *buffer;
+    union fuse_reply *buffer;
     struct inode *inode = inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;

@@ -14,6 +14,7 @@
 #include "fs/fuse_ring.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fs/fuse_server.h"
 
@@ -68,7 +70,7 @@ struct ring {
     struct iovec vector[RING_REGISTER_SPACE];
     int stop; /* an eventfd of the rings */
     uint16_t queue;
-    bool answered;
+    bool brought_data, answered;
     pthread_t thread;
 };
 
@@ -87,7 +89,7 @@ static char *payload_of(const struct ring *ring) {
 }
 
 void *fuse_ring_payload(void) {
-    return handling ? payload_of(handling) : NULL;
+    return handling && !handling->brought_data ? payload_of(handling) : NULL;
 }
 
 bool fuse_ring_answer(const struct iovec *vector, int count) {
@@ -161,6 +163,7 @@ static void answer_error(const struct ring *ring) {
 static void handle(struct ring *ring) {
     handling = ring;
     ring->answered = false;
+    ring->brought_data = ring->header.entry.payload_bytes > 0;
     if (sound(ring)) {
         struct fuse_buf request = assemble(ring);
         fuse_server_handle(ring->server, &request);
@@ -211,7 +214,7 @@ static void *serve_ring(void *context) {
 /* --- start and stop --------------------------------------------------------------------------- */
 
 static int ring_open(struct ring *ring, struct fuse_server *server, unsigned queue, int stop) {
-    struct io_uring_params params = {.flags = IORING_SETUP_SQE128};
+    struct io_uring_params params = {.flags = IORING_SETUP_SQE128 | IORING_SETUP_COOP_TASKRUN};
 
     *ring = (struct ring){.server = server, .queue = (uint16_t)queue, .stop = stop};
     int error = io_uring_queue_init_params(4, &ring->uring, &params);
@@ -284,6 +287,24 @@ void fuse_rings_stop(struct fuse_rings *rings) {
 }
 
 /* --- negotiation ------------------------------------------------------------------------------ */
+
+#define OFFER_PATH "/sys/module/fuse/parameters/enable_uring"
+
+int fuse_ring_offer(bool wanted, bool *before) {
+    char state = 'N';
+    int error = 0;
+    int file = open(OFFER_PATH, O_RDWR | O_CLOEXEC);
+
+    if (file < 0)
+        return -errno;
+    if (pread(file, &state, 1, 0) != 1)
+        error = -EIO;
+    *before = state == 'Y';
+    if (!error && *before != wanted && pwrite(file, wanted ? "Y" : "N", 1, 0) != 1)
+        error = -errno;
+    close(file);
+    return error;
+}
 
 bool fuse_ring_offered(const struct fuse_init_in *init) {
     return init->flags & RING_INIT_EXT && init->flags2 & RING_INIT_FLAG2;

@@ -23,6 +23,9 @@
 struct fuse_server;
 struct fuse_rings;
 
+/* Makes the kernel offer it to mounts made from now on, or no longer; for root only.
+ * *before: what it did. Negative errno: it cannot. */
+int fuse_ring_offer(bool wanted, bool *before);
 /* Does the kernel, in its INIT request, offer it? Accepts it in the answer. */
 bool fuse_ring_offered(const struct fuse_init_in *init);
 void fuse_ring_accept(struct fuse_init_out *answer);
@@ -36,8 +39,9 @@ void fuse_rings_stop(struct fuse_rings *rings);
 
 /* Takes an answer of libfuse when this thread handles a ring's request; false: it does not. */
 bool fuse_ring_answer(const struct iovec *vector, int count);
-/* Where the answer to this thread's request may be put together at no cost: FUSE_TRANSFER_MAX
- * bytes; they overlay the request's own data beyond its argument. NULL: no ring's request. */
+/* Where the answer to this thread's request may be put together without being copied:
+ * FUSE_TRANSFER_MAX bytes. NULL: it is no ring's request, or one that brought data, which lies
+ * there. */
 void *fuse_ring_payload(void);
 
 #endif

@@ -34,9 +34,9 @@
 /* Opcodes are small numbers; see enum fuse_opcode of <linux/fuse.h>. */
 #define FUSE_OPCODES 64u
 
-/* Memory for one reply of up to FUSE_TRANSFER_MAX bytes. */
-struct fuse_reply_buffer {
-    struct fuse_reply_buffer *next; /* while in the pool */
+/* Memory for one reply. */
+union fuse_reply {
+    union fuse_reply *next; /* while in the pool */
     char data[FUSE_TRANSFER_MAX];
 };
 
@@ -56,12 +56,12 @@ struct fuse_server {
     _Atomic uint64_t requests[FUSE_OPCODES];
     /* A pool as large as the number of handlers that ever needed one at a time. */
     pthread_mutex_t buffers_lock;
-    struct fuse_reply_buffer *buffers;
+    union fuse_reply *buffers;
 };
 
 /* NULL: no memory. */
-struct fuse_reply_buffer *fuse_server_buffer_take(struct fuse_server *server);
-void fuse_server_buffer_give(struct fuse_server *server, struct fuse_reply_buffer *buffer);
+union fuse_reply *fuse_server_buffer_take(struct fuse_server *server);
+void fuse_server_buffer_give(struct fuse_server *server, union fuse_reply *buffer);
 
 static inline struct fuse_server *fuse_server_of(fuse_req_t request) {
     return fuse_req_userdata(request);
