@@ -9,7 +9,7 @@
  * Invariants:
  *  1. Nothing from the volume is believed before it was compared with something else.
  *  2. Memory grows with what is in use: tables exist for groups that have inodes or data.
- *  3. An indirect block is entered only by the first that claims it, so every walk ends.
+ *  3. A block of a map is entered only by the first that claims it, so every walk ends.
  */
 #ifndef LAYOUTFS_EXT_CHECK_H
 #define LAYOUTFS_EXT_CHECK_H

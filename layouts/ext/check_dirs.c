@@ -159,23 +159,29 @@ static void check_block(const struct examined *examined, const uint8_t *block) {
         entry_wrong(examined, 0, "there is no \"..\"");
 }
 
-static int visit_block(void *context, const struct ext_walk_step *step) {
-    struct examined *examined = context;
-    struct ext *ext = &examined->check->ext;
-    if (!ext_blocks_are_data(ext, step->block, 1))
-        return EXT_WALK_SKIP; /* has been reported with its inode */
+static int check_data_block(struct examined *examined, uint64_t block, uint64_t logical) {
+    struct buffer *buffer;
     if (examined->budget-- == 0)
         return -EUCLEAN;
-    if (step->level > 0)
-        return EXT_WALK_ENTER;
-    struct buffer *buffer;
-    int rc = buffer_get(ext->buffers, step->block, PURPOSE_DIR, &buffer);
+    int rc = buffer_get(examined->check->ext.buffers, block, PURPOSE_DIR, &buffer);
     if (rc < 0)
         return rc;
-    examined->logical = step->logical;
+    examined->logical = logical;
     check_block(examined, buffer_data(buffer));
     buffer_put(buffer);
-    return EXT_WALK_ENTER;
+    return 0;
+}
+
+static int visit_block(void *context, const struct ext_walk_step *step) {
+    struct examined *examined = context;
+    if (step->wrong || !ext_blocks_are_data(&examined->check->ext, step->block, step->count))
+        return EXT_WALK_SKIP; /* has been reported with its inode */
+    if (step->level > 0)
+        return examined->budget-- == 0 ? -EUCLEAN : EXT_WALK_ENTER;
+    int rc = 0;
+    for (uint32_t i = 0; i < step->count && rc == 0; i++)
+        rc = check_data_block(examined, step->block + i, step->logical + i);
+    return rc < 0 ? rc : EXT_WALK_SKIP;
 }
 
 static int check_directory(struct check *check, struct check_dir *dir) {
@@ -189,7 +195,7 @@ static int check_directory(struct check *check, struct check_dir *dir) {
     int rc = ext_inode_record(&check->ext, dir->ino, &buffer, &record);
     if (rc < 0)
         return rc;
-    rc = ext_walk_map(&check->ext, record, visit_block, &examined);
+    rc = ext_walk_map(&check->ext, dir->ino, record, visit_block, &examined);
     buffer_put(buffer);
     return rc == -EUCLEAN ? 0 : rc; /* a map that goes in circles has been reported, too */
 }

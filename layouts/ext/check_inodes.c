@@ -19,9 +19,9 @@ struct subject {
     struct check *check;
     uint64_t ino;
     const struct ext_disk_inode *record;
-    uint64_t blocks;      /* held: data, indirect, attributes */
+    uint64_t blocks;      /* held: data, the map's, attributes */
     uint64_t data_blocks; /* of which data */
-    uint64_t end;         /* last data block + 1 */
+    uint64_t end;         /* last data block that is written + 1 */
     uint32_t bad_pointers;
 };
 
@@ -38,10 +38,14 @@ static void pointer_wrong(struct subject *subject, const struct ext_walk_step *s
                           const char *why) {
     if (subject->bad_pointers++ >= POINTERS_REPORTED)
         return;
+    if (step->wrong && step->block == 0) {
+        check_wrong(subject->check, "inode %" PRIu64 ": the root of its extent tree %s; run e2fsck",
+                    subject->ino, why);
+        return;
+    }
     check_wrong(subject->check,
-                "inode %" PRIu64 ": %s %" PRIu32 " for logical block %" PRIu64 " %s; run e2fsck",
-                subject->ino, step->level ? "indirect block" : "block", step->block, step->logical,
-                why);
+                "inode %" PRIu64 ": %s %" PRIu64 " for logical block %" PRIu64 " %s; run e2fsck",
+                subject->ino, step->level ? "map block" : "block", step->block, step->logical, why);
 }
 
 /* Is the block one of those set aside for descriptors, in the first group or in the others? */
@@ -66,26 +70,42 @@ static int visit_resize(struct subject *subject, const struct ext_walk_step *ste
     return EXT_WALK_ENTER;
 }
 
+/* Claims the step's blocks. 1: done; 0: somebody has one of them; or an error. */
+static int claim_blocks(struct subject *subject, const struct ext_walk_step *step) {
+    for (uint32_t i = 0; i < step->count; i++) {
+        int rc = check_claim(subject->check, step->block + i);
+        if (rc <= 0)
+            return rc;
+    }
+    return 1;
+}
+
 static int visit_pointer(void *context, const struct ext_walk_step *step) {
     struct subject *subject = context;
     struct check *check = subject->check;
+    if (step->wrong) {
+        pointer_wrong(subject, step, step->wrong);
+        return EXT_WALK_SKIP;
+    }
     if (subject->ino == EXT_RESIZE_INO && step->level < 2)
         return visit_resize(subject, step);
-    if (!ext_blocks_are_data(&check->ext, step->block, 1)) {
+    if (!ext_blocks_are_data(&check->ext, step->block, step->count)) {
         pointer_wrong(subject, step, "lies outside the volume or in a group's metadata");
         return EXT_WALK_SKIP;
     }
-    int rc = check_claim(check, step->block);
+    int rc = claim_blocks(subject, step);
     if (rc < 0)
         return rc;
     if (rc == 0) {
         pointer_wrong(subject, step, "is held by something else, too");
         return EXT_WALK_SKIP;
     }
-    subject->blocks++;
+    subject->blocks += step->count;
     if (step->level == 0) {
-        subject->data_blocks++;
-        subject->end = step->logical + 1;
+        subject->data_blocks += step->count;
+        /* What is preallocated may lie behind the end of the file. */
+        if (!step->unwritten)
+            subject->end = step->logical + step->count;
     }
     return EXT_WALK_ENTER;
 }
@@ -125,7 +145,7 @@ static void check_fields(struct subject *subject) {
     if (le32_load(record->i_dtime) != 0)
         check_wrong(check, "inode %" PRIu64 ": in use, but i_dtime says that it was deleted",
                     subject->ino);
-    if (flags & (EXT_INODE_EXTENTS | EXT_INODE_INLINE_DATA | EXT_INODE_EA_INODE))
+    if (flags & ext_inode_flags_unknown(geometry))
         check_wrong(check,
                     "inode %" PRIu64 ": i_flags 0x%" PRIx32
                     " ask for a feature that the super block does not announce; run e2fsck",
@@ -194,7 +214,7 @@ static int check_map(struct subject *subject) {
     struct check *check = subject->check;
     int rc = note_attributes(subject);
     if (rc == 0 && ext_walk_has_map(&check->ext, subject->record))
-        rc = ext_walk_map(&check->ext, subject->record, visit_pointer, subject);
+        rc = ext_walk_map(&check->ext, subject->ino, subject->record, visit_pointer, subject);
     if (rc < 0)
         return rc;
     if (subject->bad_pointers > POINTERS_REPORTED)
@@ -239,7 +259,7 @@ static int note_in_use(struct subject *subject) {
 static int check_record(struct check *check, uint64_t ino, const struct ext_disk_inode *record) {
     struct subject subject = {.check = check, .ino = ino, .record = record};
     if (ino == EXT_BAD_BLOCKS_INO) /* has blocks, but no type, name or links */
-        return ext_walk_map(&check->ext, record, visit_pointer, &subject);
+        return ext_walk_map(&check->ext, ino, record, visit_pointer, &subject);
     if (le16_load(record->i_links_count) == 0)
         return 0;
     if (!known_type(le16_load(record->i_mode))) {

@@ -14,6 +14,7 @@
 #include <uuid/uuid.h>
 
 #include "layouts/ext/bitmap.h"
+#include "layouts/ext/extent.h"
 #include "layouts/ext/walk.h"
 
 /* --- fields ----------------------------------------------------------------------------------- */
@@ -332,13 +333,16 @@ struct owner_search {
     const char *kind; /* NULL: not found yet */
     uint64_t ino, logical;
     uint32_t level, mode;
+    bool extents; /* is the inode's map a tree of them? */
 };
 
 static int owner_visit(void *context, const struct ext_walk_step *step) {
     struct owner_search *search = context;
-    if (step->block == search->block) {
-        search->kind = step->level ? "indirect block" : "data";
-        search->logical = step->logical;
+    if (step->wrong)
+        return EXT_WALK_SKIP;
+    if (search->block >= step->block && search->block - step->block < step->count) {
+        search->kind = !step->level ? "data" : search->extents ? "extent block" : "indirect block";
+        search->logical = step->logical + (search->block - step->block);
         search->level = step->level;
         return -ECANCELED; /* found: an error ends the walk */
     }
@@ -353,11 +357,12 @@ static int owner_visit_inode(void *context, uint64_t ino, const struct ext_disk_
     uint32_t mode = le16_load(record->i_mode);
     search->ino = ino;
     search->mode = mode;
+    search->extents = le32_load(record->i_flags) & EXT_INODE_EXTENTS;
     search->steps = search->ext->geometry.blocks_count;
     if (le32_load(record->i_file_acl) == search->block)
         search->kind = "extended attributes";
     else if (ext_walk_has_map(search->ext, record))
-        ext_walk_map(search->ext, record, owner_visit, search);
+        ext_walk_map(search->ext, ino, record, owner_visit, search);
     return search->kind != NULL;
 }
 
@@ -411,6 +416,34 @@ static void put_pointers(json_t *object, const struct ext *ext, const void *bloc
     json_object_set_new(object, "pointers", runs);
 }
 
+/* The entries of a node of an extent tree, as far as there can be. */
+static void put_extent_node(json_t *object, const struct ext *ext, const void *block) {
+    uint32_t max = ext_extent_block_max(&ext->geometry);
+    const struct ext_disk_extent_header *header = block;
+    uint32_t depth = le16_load(header->eh_depth), entries = le16_load(header->eh_entries);
+    json_t *rows = json_array();
+    put_number(object, "eh_magic", le16_load(header->eh_magic));
+    put_number(object, "eh_entries", entries);
+    put_number(object, "eh_max", le16_load(header->eh_max));
+    put_number(object, "eh_depth", depth);
+    for (uint32_t i = 0; i < entries && i < max; i++) {
+        const struct ext_disk_extent *extent = (const struct ext_disk_extent *)(header + 1) + i;
+        json_t *row = json_object();
+        struct ext_run run;
+        ext_extent_decode(extent, &run);
+        put_number(row, "logical", run.logical);
+        if (depth > 0) {
+            put_number(row, "leaf", ext_extent_index_block((const void *)extent));
+        } else {
+            put_number(row, "block", run.physical);
+            put_number(row, "count", run.count);
+            put_bool(row, "unwritten", run.unwritten);
+        }
+        json_array_append_new(rows, row);
+    }
+    json_object_set_new(object, "extents", rows);
+}
+
 static void put_attributes(json_t *object, const void *block) {
     const struct ext_disk_xattr_header *header = block;
     put_number(object, "h_magic", le32_load(header->h_magic));
@@ -429,6 +462,8 @@ static int put_contents(json_t *object, struct ext *ext, const struct owner_sear
         return rc;
     if (strcmp(owner->kind, "indirect block") == 0)
         put_pointers(object, ext, buffer_data(buffer));
+    else if (strcmp(owner->kind, "extent block") == 0)
+        put_extent_node(object, ext, buffer_data(buffer));
     else if (directory)
         put_entries(object, ext, buffer_data(buffer));
     else
@@ -522,77 +557,56 @@ int ext_describe(struct volume *volume, enum describe_kind kind, uint64_t number
 
 struct explanation {
     const struct ext_geometry *geometry;
-    json_t *extents, *indirect;
-    uint64_t logical, block, count; /* the extent being gathered; count 0: none yet */
+    json_t *extents, *map;
+    struct ext_run run; /* the extent being gathered; count 0: none yet */
     uint64_t data_blocks, extent_count;
-    uint64_t indirect_logical; /* of the last indirect block, and its level; 0: none yet */
-    uint32_t indirect_level;
     uint64_t gap_blocks; /* distances between an extent's end and the next one's start, summed */
 };
 
 static void extent_finish(struct explanation *explanation) {
+    const struct ext_run *run = &explanation->run;
     uint32_t bits = explanation->geometry->block_bits;
-    if (explanation->count == 0)
+    if (run->count == 0)
         return;
     json_t *row = json_object();
-    put_number(row, "offset", explanation->logical << bits);
-    put_number(row, "length", explanation->count << bits);
-    put_number(row, "device_offset", explanation->block << bits);
-    put_number(row, "block", explanation->block);
-    put_number(row, "blocks", explanation->count);
+    put_number(row, "offset", run->logical << bits);
+    put_number(row, "length", run->count << bits);
+    put_number(row, "device_offset", run->physical << bits);
+    put_number(row, "block", run->physical);
+    put_number(row, "blocks", run->count);
+    if (run->unwritten)
+        put_bool(row, "unwritten", true);
     json_array_append_new(explanation->extents, row);
     explanation->extent_count++;
 }
 
-/* The level of the topmost indirect block whose first data block is `logical`. */
-static uint32_t top_level(const struct ext_geometry *geometry, uint64_t logical) {
-    uint64_t entries = geometry->block_size / 4, span = entries, start = EXT_DIRECT_BLOCKS;
-    uint32_t level = 1;
-    for (; level < 3 && logical >= start + span; level++) {
-        start += span;
-        span *= entries;
-    }
-    while ((logical - start) % span != 0 && level > 1) {
-        span /= entries;
-        level--;
-    }
-    return level;
-}
-
-static void explain_indirect(struct explanation *explanation, uint64_t block, uint64_t logical) {
-    /* A block comes before those that it points to, and shares its first data block with one. */
-    uint32_t last = explanation->indirect_level;
-    uint32_t level = last > 1 && logical == explanation->indirect_logical
-                         ? last - 1
-                         : top_level(explanation->geometry, logical);
-    explanation->indirect_logical = logical;
-    explanation->indirect_level = level;
+static void explain_map_block(struct explanation *explanation, const struct ext_run *run) {
     json_t *row = json_object();
-    put_number(row, "level", level);
-    put_number(row, "block", block);
-    put_number(row, "first_logical", logical);
-    json_array_append_new(explanation->indirect, row);
+    put_number(row, "level", run->level);
+    put_number(row, "block", run->physical);
+    put_number(row, "first_logical", run->logical);
+    json_array_append_new(explanation->map, row);
 }
 
-static int explain_visit(void *context, uint64_t block, uint64_t logical, bool metadata) {
+static int explain_visit(void *context, const struct ext_run *next) {
     struct explanation *explanation = context;
-    if (metadata) {
-        explain_indirect(explanation, block, logical);
+    struct ext_run *run = &explanation->run;
+    uint64_t end = run->physical + run->count;
+    if (next->level > 0) {
+        explain_map_block(explanation, next);
         return 0;
     }
-    uint64_t end = explanation->block + explanation->count;
-    explanation->data_blocks++;
-    if (explanation->count > 0 && block == end &&
-        logical == explanation->logical + explanation->count) {
-        explanation->count++;
+    explanation->data_blocks += next->count;
+    if (run->count > 0 && next->physical == end && next->logical == run->logical + run->count &&
+        next->unwritten == run->unwritten) {
+        run->count += next->count;
         return 0;
     }
-    if (explanation->count > 0)
-        explanation->gap_blocks += block > end ? block - end : end - block;
+    if (run->count > 0)
+        explanation->gap_blocks +=
+            next->physical > end ? next->physical - end : end - next->physical;
     extent_finish(explanation);
-    explanation->logical = logical;
-    explanation->block = block;
-    explanation->count = 1;
+    *run = *next;
     return 0;
 }
 
@@ -601,14 +615,14 @@ int ext_explain(struct inode *inode, json_t **object) {
     struct explanation explanation = {
         .geometry = &ext->geometry,
         .extents = json_array(),
-        .indirect = json_array(),
+        .map = json_array(),
     };
     int rc = ext_blocks_each(inode, explain_visit, &explanation);
     extent_finish(&explanation);
     *object = rc < 0 ? NULL : json_object();
     if (!*object) {
         json_decref(explanation.extents);
-        json_decref(explanation.indirect);
+        json_decref(explanation.map);
         return rc < 0 ? rc : -ENOMEM;
     }
     put_number(*object, "inode", inode->ino);
@@ -627,6 +641,8 @@ int ext_explain(struct inode *inode, json_t **object) {
     if (S_ISDIR(inode->mode))
         put_bool(*object, "indexed", inode->flags & EXT_INODE_INDEX);
     json_object_set_new(*object, "extents", explanation.extents);
-    json_object_set_new(*object, "indirect_blocks", explanation.indirect);
+    json_object_set_new(*object,
+                        inode->flags & EXT_INODE_EXTENTS ? "extent_blocks" : "indirect_blocks",
+                        explanation.map);
     return 0;
 }

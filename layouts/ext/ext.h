@@ -10,7 +10,10 @@
  *   group.c     bitmaps, block and inode allocation   placement.c  the strategies
  *   journal.c   the one way to change metadata
  *   inode.c     inodes: load, store, create, free
- *   indirect.c  the block map: bmap, reserve, truncate, punch
+ *   data.c      where an inode's blocks are: reserve, map, truncate, punch, however it maps them
+ *   indirect.c  the block map
+ *   extent.c    extent trees: finding the way    extent_edit.c   changing them
+ *   extent_file.c  what a file does with its tree: allocation, conversion, removal
  *   dir.c       directories, linear            htree.c, hash.c  hash-indexed ones
  *   symlink.c   xattr.c
  *   check.c     describe.c                     read-only inspection
@@ -134,8 +137,11 @@ struct ext {
     bool super_dirty;
 };
 
-struct ext_inode {                   /* struct inode's private part */
-    uint32_t block[EXT_BLOCK_SLOTS]; /* host order; a fast symlink's bytes as stored */
+struct ext_inode { /* struct inode's private part */
+    union {
+        uint32_t block[EXT_BLOCK_SLOTS];     /* host order; of a fast symlink: bytes as stored */
+        struct ext_disk_extent_root extents; /* with EXT_INODE_EXTENTS, as stored */
+    };
     uint32_t file_acl;
     uint32_t extra_size; /* i_extra_isize */
     uint32_t group;      /* of the inode, or where Orlov placed the directory */
@@ -255,31 +261,64 @@ int ext_inode_store(struct inode *inode);
 int ext_inode_create(struct inode *dir, struct inode *inode);
 int ext_inode_free(struct inode *inode);
 void ext_inode_evict(struct inode *inode);
+/* Of EXT_INODE_EXTENTS and the like, those whose feature the volume lacks. */
+uint32_t ext_inode_flags_unknown(const struct ext_geometry *geometry);
 /* The buffer that holds the inode's record, and the record in it (inode_size bytes). */
 int ext_inode_record(struct ext *ext, uint64_t ino, struct buffer **buffer,
                      struct ext_disk_inode **record);
 
-/* --- indirect.c ------------------------------------------------------------------------------ */
+/* --- data.c: where an inode's blocks are, however it maps them ---------------------------------
+ */
 
-/* The physical run that holds `logical`: *physical 0 and *count > 0 for a hole. Shared. */
+struct ext_run { /* consecutive blocks of an inode */
+    uint64_t logical, count;
+    uint64_t physical; /* 0: a hole */
+    uint32_t level;    /* 0: data; else a block of the map itself, so many steps above the data */
+    bool unwritten;    /* allocated, reads as zeros */
+};
+/* Stops the walk with a non-zero return. */
+typedef int (*ext_run_visit)(void *context, const struct ext_run *run);
+
+/* Has the inode blocks of its own (a regular file, a directory, a slow symlink)? */
+bool ext_has_block_map(struct inode *inode);
+/* A new inode's way to map, as the volume's features say. */
+void ext_map_initialise(struct inode *inode);
+/* The run from `logical` on. -EFBIG: beyond what the inode can map. Shared. */
+int ext_lookup(struct inode *inode, uint64_t logical, struct ext_run *run);
+/* For directories and symlinks, which have no unwritten blocks: *physical 0 for a hole. Shared. */
 int ext_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t *count);
-/* Allocates what is missing of [logical, logical + count); *done: how many from the start are
- * mapped now (at least 1 unless an error is returned). Keeps inode->sectors. */
+/* Allocates what is missing of [logical, logical + count), and makes unwritten blocks in it written
+ * ones; *done: how many from the start are mapped now (at least 1 unless an error is returned).
+ * Keeps inode->sectors. */
 int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uint64_t *done);
 int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_truncate(struct inode *inode, uint64_t size);
 int ext_punch(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_map(struct inode *inode, uint64_t offset, struct extent *extent);
-/* Does the inode have a block map (a regular file, a directory, a slow symlink)? */
-bool ext_has_block_map(struct inode *inode);
-/* Bytes: the largest file the block map can hold with this block size. */
-uint64_t ext_file_size_max(const struct ext_geometry *geometry, bool large_file);
-/* Calls visit for every mapped block of the file, indirect blocks with metadata true, in file
- * order. Stops at the first non-zero return. Used by check, explain and truncate's tests. Shared.
- */
-int ext_blocks_each(struct inode *inode,
-                    int (*visit)(void *context, uint64_t block, uint64_t logical, bool metadata),
-                    void *context);
+/* Bytes: the largest file that the volume can hold. */
+uint64_t ext_file_size_max(const struct ext *ext);
+/* Calls visit for every run of the file and every block of its map, in file order, a map's block
+ * before what it leads to. Used by check, explain and truncate's tests. Shared. */
+int ext_blocks_each(struct inode *inode, ext_run_visit visit, void *context);
+
+/* --- indirect.c, extent*.c: the two ways to map, behind data.c -------------------------------- */
+
+int ext_indirect_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t *count);
+int ext_indirect_allocate(struct inode *inode, uint64_t logical, uint64_t count, uint64_t *done);
+/* Frees the blocks of [from, to), whatever part of it is mapped, and map blocks left empty. */
+int ext_indirect_remove(struct inode *inode, uint64_t from, uint64_t to);
+int ext_indirect_each(struct inode *inode, ext_run_visit visit, void *context);
+/* Bytes: what a block map can hold. */
+uint64_t ext_indirect_size_max(const struct ext_geometry *geometry, bool large_file);
+
+/* A new inode's empty root. */
+void ext_extent_initialise(struct ext_inode *private);
+int ext_extent_lookup(struct inode *inode, uint64_t logical, struct ext_run *run);
+/* `unwritten`: what is allocated stays so, and unwritten blocks are left as they are. */
+int ext_extent_allocate(struct inode *inode, uint64_t logical, uint64_t count, bool unwritten,
+                        uint64_t *done);
+int ext_extent_remove(struct inode *inode, uint64_t from, uint64_t to);
+int ext_extent_each(struct inode *inode, ext_run_visit visit, void *context);
 
 /* --- dir.c, htree.c, hash.c ------------------------------------------------------------------ */
 

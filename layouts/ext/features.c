@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SUPPORTED_INCOMPAT  EXT_INCOMPAT_FILETYPE
+#define SUPPORTED_INCOMPAT  (EXT_INCOMPAT_FILETYPE | EXT_INCOMPAT_EXTENTS)
 #define SUPPORTED_RO_COMPAT (EXT_RO_COMPAT_SPARSE_SUPER | EXT_RO_COMPAT_LARGE_FILE)
 
 static const struct feature_name {

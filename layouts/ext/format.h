@@ -263,6 +263,45 @@ enum ext_inode_flags {                           /* beside those of enum inode_f
                        EXT_INODE_INLINE_DATA = 0x10000000,
 };
 
+/* --- extent trees (EXT_INODE_EXTENTS): a node is a header and entries in ascending logical order;
+ * the root lies in the inode's 60 bytes of i_block --- */
+
+#define EXT_EXTENT_MAGIC     0xF30Au
+#define EXT_EXTENT_DEPTH_MAX 5u
+#define EXT_EXTENT_ROOT_MAX  4u     /* entries in the inode */
+#define EXT_EXTENT_LENGTH    32768u /* the longest extent; an unwritten one is a block shorter */
+
+struct ext_disk_extent_header {
+    le16 eh_magic;
+    le16 eh_entries;
+    le16 eh_max;   /* entries that fit */
+    le16 eh_depth; /* 0: the entries are extents, else ext_disk_extent_index */
+    le32 eh_generation;
+};
+
+struct ext_disk_extent {
+    le32 ee_block; /* logical */
+    le16 ee_len;   /* more than EXT_EXTENT_LENGTH: unwritten, that much shorter */
+    le16 ee_start_hi;
+    le32 ee_start_lo;
+};
+
+struct ext_disk_extent_index {
+    le32 ei_block; /* the first logical block below, as in the child's first entry */
+    le32 ei_leaf_lo;
+    le16 ei_leaf_hi;
+    le16 ei_unused;
+};
+
+struct ext_disk_extent_root { /* in i_block */
+    struct ext_disk_extent_header header;
+    struct ext_disk_extent entries[EXT_EXTENT_ROOT_MAX];
+};
+
+struct ext_disk_extent_tail { /* with metadata_csum, after eh_max entries; never in the inode */
+    le32 et_checksum;
+};
+
 struct ext_disk_dirent {
     le32 inode;   /* 0: unused */
     le16 rec_len; /* bytes to the next entry; multiple of 4; 65535 or 0 stand for 64 KiB */
@@ -391,6 +430,10 @@ static_assert(sizeof(struct ext_disk_inode) == 160, "inode");
 static_assert(offsetof(struct ext_disk_inode, i_block) == 40, "i_block");
 static_assert(offsetof(struct ext_disk_inode, i_generation) == 100, "i_generation");
 static_assert(offsetof(struct ext_disk_inode, i_extra_isize) == 128, "i_extra_isize");
+static_assert(sizeof(struct ext_disk_extent_header) == 12, "extent header");
+static_assert(sizeof(struct ext_disk_extent) == 12, "extent");
+static_assert(sizeof(struct ext_disk_extent_index) == 12, "extent index");
+static_assert(sizeof(struct ext_disk_extent_root) == 4 * EXT_BLOCK_SLOTS, "extent root");
 static_assert(sizeof(struct ext_disk_dirent) == 8, "directory entry");
 static_assert(sizeof(struct ext_disk_dx_info) == 8, "dx info");
 static_assert(sizeof(struct ext_disk_dx_entry) == 8, "dx entry");

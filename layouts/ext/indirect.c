@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/ext, over group.c and placement.c.
+ * Layer: layouts/ext, over group.c and placement.c, under data.c.
  *
  * The block map: twelve block numbers in the inode, then a single, a double and a triple indirect
  * block, which are arrays of block numbers one, two and three steps away from the data.
@@ -35,11 +35,6 @@ static uint32_t map_bits(const struct ext_geometry *geometry) {
 
 static uint32_t block_sectors(const struct ext *ext) {
     return ext->geometry.block_size / 512;
-}
-
-bool ext_has_block_map(struct inode *inode) {
-    return S_ISREG(inode->mode) || S_ISDIR(inode->mode) ||
-           (S_ISLNK(inode->mode) && !ext_symlink_is_fast(inode));
 }
 
 /* --- finding the way ------------------------------------------------------------------------- */
@@ -127,7 +122,7 @@ static uint64_t subtree_rest(const struct ext_geometry *geometry, const struct m
     return (UINT64_C(1) << bits * (path->levels - level)) - before;
 }
 
-int ext_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t *count) {
+int ext_indirect_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t *count) {
     struct ext *ext = ext_of(inode->volume);
     struct map_path path;
     int rc = path_find(&ext->geometry, logical, &path);
@@ -157,36 +152,6 @@ int ext_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t
     buffer_put(leaf.buffer);
     if (block != 0 && !ext_blocks_are_data(ext, block, *count))
         return pointer_corrupt(inode, block, 0, logical);
-    return 0;
-}
-
-/* Runs are joined across the borders of leaves, as long as they go on. */
-int ext_map(struct inode *inode, uint64_t offset, struct extent *extent) {
-    const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
-    uint64_t logical = offset >> geometry->block_bits, physical, count, total = 0, first = 0;
-    int rc = 0;
-
-    while (ext_has_block_map(inode)) {
-        rc = ext_bmap(inode, logical + total, &physical, &count);
-        if (rc < 0)
-            break;
-        if (total == 0)
-            first = physical;
-        else if (physical != (first ? first + total : 0))
-            break;
-        total += count;
-    }
-    if (total == 0 && rc < 0 && rc != -EFBIG)
-        return rc;
-    /* Past the last block that the map can hold there is nothing. */
-    if (total == 0)
-        total = 1;
-    *extent = (struct extent){
-        .offset = logical << geometry->block_bits,
-        .length = total << geometry->block_bits,
-        .device_offset = first << geometry->block_bits,
-        .flags = first ? 0 : EXTENT_HOLE,
-    };
     return 0;
 }
 
@@ -304,7 +269,7 @@ static int leaf_fill(struct leaf *leaf, uint64_t logical, uint32_t count, uint32
     return rc;
 }
 
-int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uint64_t *done) {
+int ext_indirect_allocate(struct inode *inode, uint64_t logical, uint64_t count, uint64_t *done) {
     int rc = 0;
     *done = 0;
     while (rc == 0 && *done < count) {
@@ -321,25 +286,6 @@ int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uin
         *done += filled;
     }
     return *done > 0 ? 0 : rc;
-}
-
-int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
-    const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
-    uint64_t max = inode->volume->limits.file_size_max, done;
-    if (length == 0)
-        return 0;
-    if (offset >= max)
-        return -EFBIG;
-    if (length > max - offset)
-        length = max - offset;
-
-    uint64_t first = offset >> geometry->block_bits;
-    uint64_t last = (offset + length - 1) >> geometry->block_bits;
-    int rc = ext_bmap_allocate(inode, first, last - first + 1, &done);
-    if (rc < 0)
-        return rc;
-    uint64_t end = (first + done) << geometry->block_bits;
-    return (int64_t)(end - offset < length ? end - offset : length);
 }
 
 /* --- removal --------------------------------------------------------------------------------- */
@@ -468,11 +414,9 @@ static int slots_remove(struct removal *removal) {
     return rc;
 }
 
-static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
+int ext_indirect_remove(struct inode *inode, uint64_t from, uint64_t to) {
     struct ext_inode *private = ext_inode_of(inode);
     struct removal removal = {.inode = inode, .from = from, .to = to};
-    if (!ext_has_block_map(inode) || from >= to)
-        return 0;
     int rc = slots_remove(&removal);
     /* What has left the map is freed even when the walk had to stop. */
     int flushed = removal_flush(&removal);
@@ -480,24 +424,11 @@ static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
     return rc < 0 ? rc : flushed;
 }
 
-int ext_truncate(struct inode *inode, uint64_t size) {
-    const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
-    uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
-    return blocks_remove(inode, from, UINT64_MAX);
-}
-
-int ext_punch(struct inode *inode, uint64_t offset, uint64_t length) {
-    const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
-    uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
-    uint64_t from = (offset >> geometry->block_bits) + ((offset & (geometry->block_size - 1)) != 0);
-    return blocks_remove(inode, from, end >> geometry->block_bits);
-}
-
 /* --- walking and limits ---------------------------------------------------------------------- */
 
 struct walk {
     struct inode *inode;
-    int (*visit)(void *context, uint64_t block, uint64_t logical, bool metadata);
+    ext_run_visit visit;
     void *context;
     uint64_t visited;
 };
@@ -511,7 +442,8 @@ static int walk_visit(struct walk *walk, uint64_t block, uint64_t logical, uint3
         return ext_corrupt(
             ext, "inode %" PRIu64 ": the block map has more blocks than the volume (%" PRIu64 ")",
             walk->inode->ino, ext->geometry.blocks_count);
-    return walk->visit(walk->context, block, logical, level > 0);
+    struct ext_run run = {.logical = logical, .physical = block, .count = 1, .level = level};
+    return walk->visit(walk->context, &run);
 }
 
 static int subtree_walk(struct walk *walk, uint32_t block, uint32_t level, uint64_t first) {
@@ -532,17 +464,13 @@ static int subtree_walk(struct walk *walk, uint32_t block, uint32_t level, uint6
     return rc;
 }
 
-int ext_blocks_each(struct inode *inode,
-                    int (*visit)(void *context, uint64_t block, uint64_t logical, bool metadata),
-                    void *context) {
+int ext_indirect_each(struct inode *inode, ext_run_visit visit, void *context) {
     const struct ext_inode *private = ext_inode_of(inode);
     uint32_t bits = map_bits(&ext_of(inode->volume)->geometry);
     struct walk walk = {inode, visit, context, 0};
     uint64_t first = 0;
     int rc = 0;
 
-    if (!ext_has_block_map(inode))
-        return 0;
     for (uint32_t slot = 0; slot < EXT_BLOCK_SLOTS && rc == 0; slot++) {
         uint32_t level = slot < EXT_IND ? 0 : slot - EXT_IND + 1;
         if (private->block[slot] != 0)
@@ -568,7 +496,7 @@ static uint64_t blocks_with_map(uint32_t bits, uint64_t blocks) {
     return total;
 }
 
-uint64_t ext_file_size_max(const struct ext_geometry *geometry, bool large_file) {
+uint64_t ext_indirect_size_max(const struct ext_geometry *geometry, bool large_file) {
     if (!large_file)
         return INT32_MAX;
     /* The map's reach, and i_blocks, which counts 512-byte sectors in 32 bits: the attribute

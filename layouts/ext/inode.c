@@ -9,7 +9,8 @@
  *     inode's record starts from zeros.
  *  2. A field past the first 128 bytes is read and written only when the inode's own
  *     i_extra_isize covers it.
- *  3. ext_inode.block holds numbers in host order, except a fast symlink's: its bytes.
+ *  3. ext_inode.block holds numbers in host order, except a fast symlink's and those of an inode
+ *     with EXT_INODE_EXTENTS: the bytes as on disk.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -109,6 +110,11 @@ static bool is_device(uint32_t mode) {
 
 /* --- load ------------------------------------------------------------------------------------ */
 
+uint32_t ext_inode_flags_unknown(const struct ext_geometry *geometry) {
+    uint32_t extents = geometry->incompat & EXT_INCOMPAT_EXTENTS ? 0 : EXT_INODE_EXTENTS;
+    return extents | EXT_INODE_INLINE_DATA | EXT_INODE_EA_INODE;
+}
+
 static int record_check(struct ext *ext, uint64_t ino, const struct ext_disk_inode *record) {
     uint32_t mode = le16_load(record->i_mode), flags = le32_load(record->i_flags);
     static const uint32_t types = 1u << (S_IFIFO >> 12) | 1u << (S_IFCHR >> 12) |
@@ -118,11 +124,14 @@ static int record_check(struct ext *ext, uint64_t ino, const struct ext_disk_ino
 
     if (!(types >> (mode >> 12) & 1))
         return ext_corrupt(ext, "inode %" PRIu64 ": mode 0%o has no known file type", ino, mode);
-    if (flags & (EXT_INODE_EXTENTS | EXT_INODE_INLINE_DATA | EXT_INODE_EA_INODE))
+    if (flags & ext_inode_flags_unknown(&ext->geometry))
         return ext_corrupt(ext,
                            "inode %" PRIu64
                            ": flags 0x%x ask for a feature that the super block does not announce",
                            ino, flags);
+    if (flags & EXT_INODE_EXTENTS && !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
+        return ext_corrupt(ext, "inode %" PRIu64 ": mode 0%o, which has no blocks, has extents",
+                           ino, mode);
     if (ext->geometry.inode_size > EXT_INODE_BASE_SIZE) {
         uint32_t extra = le16_load(record->i_extra_isize);
         if (extra % 4 != 0 || extra > ext->geometry.inode_size - EXT_INODE_BASE_SIZE)
@@ -162,6 +171,10 @@ static int slots_load(struct inode *inode, const struct ext_disk_inode *record) 
                            "inode %" PRIu64 ": symlink has a target of %" PRIu64
                            " bytes, expected less than a block of %u",
                            inode->ino, inode->size, ext->geometry.block_size);
+    if (inode->flags & EXT_INODE_EXTENTS) {
+        memcpy(private->block, record->i_block, sizeof private->block);
+        return 0;
+    }
     for (int i = 0; i < EXT_BLOCK_SLOTS; i++)
     private->block[i] = le32_load(record->i_block[i]);
     if (is_device(inode->mode))
@@ -241,7 +254,7 @@ static void slots_store(struct inode *inode, struct ext_disk_inode *record) {
     struct ext_inode *private = ext_inode_of(inode);
     if (is_device(inode->mode))
         device_encode(inode->rdev, private->block);
-    if (ext_symlink_is_fast(inode)) {
+    if (ext_symlink_is_fast(inode) || inode->flags & EXT_INODE_EXTENTS) {
         memcpy(record->i_block, private->block, sizeof record->i_block);
         return;
     }
@@ -354,6 +367,8 @@ int ext_inode_create(struct inode *dir, struct inode *inode) {
     };
     inode->generation = ext->generation++;
     inode->flags = flags_inherited(dir, inode->mode);
+    if (S_ISREG(inode->mode) || S_ISDIR(inode->mode))
+        ext_map_initialise(inode);
     inode->size = 0;
     inode->sectors = 0;
     inode->btime = (struct timestamp){0};

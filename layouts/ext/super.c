@@ -290,8 +290,7 @@ int ext_commit_write(struct volume *volume) {
 static void set_limits(const struct ext *ext, struct layout_limits *limits) {
     const struct ext_geometry *geometry = &ext->geometry;
     bool wide_times = geometry->inode_size > EXT_INODE_BASE_SIZE;
-    /* large_file is announced when the first such file is stored; revision 0 has no features. */
-    limits->file_size_max = ext_file_size_max(geometry, le32_load(ext->super.s_rev_level) > 0);
+    limits->file_size_max = ext_file_size_max(ext);
     limits->link_max = LINK_MAX_EXT2;
     limits->subdir_max = LINK_MAX_EXT2;
     limits->symlink_max = geometry->block_size - 1;

@@ -35,6 +35,7 @@ int ext_symlink_write(struct inode *inode, const char *target, uint32_t length) 
     }
     uint64_t done, block, count;
     struct buffer *buffer;
+    ext_map_initialise(inode);
     int rc = ext_bmap_allocate(inode, 0, 1, &done);
     if (rc == 0)
         rc = ext_bmap(inode, 0, &block, &count);

@@ -58,11 +58,13 @@ static void model_close(struct model *m) {
     fixture_close(&m->f);
 }
 
-static int model_visit(void *context, uint64_t block, uint64_t logical, bool metadata) {
+static int model_visit(void *context, const struct ext_run *run) {
     struct model *m = context;
+    uint64_t block = run->physical, logical = run->logical;
+    ENSURE(run->count == 1 && !run->unwritten);
     ENSURE(!m->seen[block]);
     m->seen[block] = 1;
-    if (metadata) {
+    if (run->level > 0) {
         m->metadata++;
         return 0;
     }
@@ -275,8 +277,8 @@ START_TEST(a_file_has_a_largest_size) {
     for (int i = 0; i < 3; i++) {
         geometry.block_bits = sizes[i].bits;
         geometry.block_size = 1u << sizes[i].bits;
-        ck_assert_uint_eq(ext_file_size_max(&geometry, true), sizes[i].max);
-        ck_assert_uint_eq(ext_file_size_max(&geometry, false), INT32_MAX);
+        ck_assert_uint_eq(ext_indirect_size_max(&geometry, true), sizes[i].max);
+        ck_assert_uint_eq(ext_indirect_size_max(&geometry, false), INT32_MAX);
     }
     struct model m;
     uint64_t physical, count;
