@@ -17,6 +17,9 @@
  * structure and block was logged). -ENOTSUP: the format has no room for it. An operation that fails
  * with -ENOSPC, -EMLINK, -ENAMETOOLONG or -EEXIST has changed nothing.
  *
+ * Who asks. Permissions are checked above the core. A format that keeps space for some asks
+ * fs/credentials.h, wherever it allocates or promises space, whether the caller is one of them.
+ *
  * Durability. Nothing is durable until a commit (commit_begin to commit_end) has succeeded.
  */
 #ifndef LAYOUTFS_LAYOUT_H
@@ -48,6 +51,7 @@ enum inode_flags { /* the values of FS_IOC_GETFLAGS, which are ext's */
                    INODE_APPEND = 0x20,
                    INODE_NODUMP = 0x40,
                    INODE_NOATIME = 0x80,
+                   INODE_PROJECT_INHERIT = 0x20000000,
 };
 
 /* The in-core inode. One exists per inode number while somebody holds it (and a while after).
@@ -63,11 +67,13 @@ struct inode {
     uint32_t mode; /* type and permissions */
     uint32_t uid, gid;
     uint32_t nlink;
-    uint32_t rdev;  /* devices: major << 20 | minor (minor: 20 bits), the kernel's own encoding */
-    uint32_t flags; /* enum inode_flags, plus any of the format's own to be kept */
-    bool dirty;     /* the core's: attributes changed since inode_store */
-    bool deleted;   /* the core's: freed on disk, waiting for its last reference */
-    bool cut;       /* the core's: layout->truncate has more to free beyond `size` */
+    uint32_t rdev;    /* devices: major << 20 | minor (minor: 20 bits), the kernel's own encoding */
+    uint32_t flags;   /* enum inode_flags, plus any of the format's own to be kept */
+    uint32_t project; /* id, where limits.projects; else 0 */
+    bool dirty;       /* the core's: attributes changed since inode_store */
+    bool deleted;     /* the core's: freed on disk, waiting for its last reference */
+    bool cut;         /* the core's: layout->truncate has more to free beyond `size` */
+    bool nameless;    /* the core's: made without a name, and may still get one */
     uint8_t acls_absent; /* the core's: enum acl_kind, those known not to be there */
     /* --- the core's (fs/inode_cache.c, fs/pagecache.c); layouts leave these alone --- */
     uint32_t references;
@@ -141,6 +147,7 @@ struct volume_usage { /* as statfs reports it, in units of block_size */
     uint64_t inodes, inodes_free;     /* 0, 0: no fixed number */
     uint32_t name_max;
     uint8_t uuid[16];
+    char label[256]; /* terminated; empty: none */
 };
 
 /* Set by layout->mount in volume->limits. */
@@ -152,6 +159,7 @@ struct layout_limits {
     uint32_t time_granularity_ns;
     int64_t commit_interval_ns; /* the core makes a commit this often; 0: only when asked */
     struct timestamp time_min, time_max; /* time stamps are clamped to these */
+    bool projects;                       /* inodes have project ids */
 };
 
 struct probe_result {
@@ -215,8 +223,8 @@ struct layout {
     int (*statfs)(struct volume *volume, struct volume_usage *usage); /* shared */
 
     /* -- inodes -- */
-    /* Fills the attributes and private part of inode->ino. -ESTALE: a valid number that is not in
-     * use; -EUCLEAN. Shared. */
+    /* Fills the attributes and private part of inode->ino, which may come from an old file handle.
+     * -ESTALE: not a number in use, without a word in the log; -EUCLEAN. Shared. */
     int (*inode_load)(struct inode *inode);
     /* Puts the attributes where the format keeps them (in buffers). */
     int (*inode_store)(struct inode *inode);
@@ -229,8 +237,11 @@ struct layout {
     int (*inode_free)(struct inode *inode);
     /* The clean in-core inode goes away; free what the private part owns. May be NULL. */
     void (*inode_evict)(struct inode *inode);
-    /* nlink became 0 while in use: remember it over a crash; undone by inode_free. May be NULL. */
+    /* nlink is 0 while in use, because the last name went or none was given yet: remember it over a
+     * crash; undone by inode_free, or by orphan_remove when it gets a (first) name. Both or none;
+     * may be NULL. */
     int (*orphan_add)(struct inode *inode);
+    int (*orphan_remove)(struct inode *inode);
 
     /* -- namespace -- */
     /* -ENOENT. `type` as dir_entry's. Shared. */
@@ -272,6 +283,17 @@ struct layout {
     /* Frees whole blocks inside [offset, offset + length). May answer LAYOUT_AGAIN. NULL: -ENOTSUP.
      */
     int (*punch)(struct inode *inode, uint64_t offset, uint64_t length);
+    /* As `reserve`, but what was a hole then reads as zeros by itself (EXTENT_UNWRITTEN) until it
+     * is stored, and the range may lie past the end of the file: blocks there stay until a truncate
+     * that does not grow the file, and read as zeros when it grows over them. NULL: the core
+     * preallocates by writing zeros, and nothing past the end. */
+    int64_t (*preallocate)(struct inode *inode, uint64_t offset, uint64_t length);
+    /* Takes [offset, offset + length), whole blocks that end before the file does, out of the file:
+     * what follows moves down. Or opens a hole there: what follows moves up. The core has stored
+     * the file's data from `offset` on, has none of it in the cache, and sets inode->size
+     * afterwards. NULL: -EOPNOTSUPP. */
+    int (*collapse)(struct inode *inode, uint64_t offset, uint64_t length);
+    int (*insert)(struct inode *inode, uint64_t offset, uint64_t length);
     /* The extent at `offset`; past the last one a hole of any length. Shared. */
     int (*map)(struct inode *inode, uint64_t offset, struct extent *extent);
 

@@ -439,12 +439,7 @@ int page_cache_write_direct(struct inode *inode, const void *buffer, size_t size
     pool_lock(&volume->pool);
     page_cache_drop(inode, offset / PAGE_SIZE_BYTES, (offset + size) / PAGE_SIZE_BYTES);
     pool_unlock(&volume->pool);
-    if (volume->layout->flags & LAYOUT_STORE_ALLOCATES)
-        pthread_rwlock_wrlock(&volume->lock);
-    else
-        pthread_rwlock_rdlock(&volume->lock);
-    error = volume->layout->store(inode, &range, &batch);
-    pthread_rwlock_unlock(&volume->lock);
+    error = page_store_range(inode, &range, &batch);
     return wait_for(volume, &batch, error);
 }
 

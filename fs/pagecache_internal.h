@@ -30,7 +30,12 @@ struct page_cache {
     pthread_cond_t arrived;
 };
 
-/* All with the pool's mutex held. */
+/* Calls layout->store as it wants to be called: under volume->lock, in a step if it allocates, as
+ * the privileged user. Data lock exclusive. */
+int page_store_range(struct inode *inode, const struct data_range *range,
+                     struct device_batch *batch);
+
+/* The rest with the pool's mutex held. */
 
 /* Sets or clears the page's dirty state and all that is counted from it. */
 void page_set_dirty(struct page *page, bool dirty);

@@ -31,6 +31,7 @@
 #include <stdatomic.h>
 
 #include "fs/commit.h"
+#include "fs/credentials.h"
 #include "fs/layout.h"
 #include "fs/machine.h"
 
@@ -126,6 +127,11 @@ struct create_request {
 /* -EEXIST, -ENOSPC, -EMLINK, -ENAMETOOLONG, -EROFS, ... *inode (may be NULL) is referenced. */
 int volume_create(struct inode *dir, const char *name, uint32_t length,
                   const struct create_request *request, struct inode **inode);
+/* As open(2)'s O_TMPFILE: a regular file without a name, near `dir`. It is freed with its last
+ * reference, unless volume_link gives it a name. *inode is referenced. */
+int volume_create_nameless(struct inode *dir, const struct create_request *request,
+                           struct inode **inode);
+/* -ENOENT: the inode has lost its last name. */
 int volume_link(struct inode *inode, struct inode *dir, const char *name, uint32_t length);
 int volume_unlink(struct inode *dir, const char *name, uint32_t length); /* not directories */
 int volume_rmdir(struct inode *dir, const char *name, uint32_t length);
@@ -175,8 +181,13 @@ int64_t volume_read_noatime(struct inode *inode, void *buffer, size_t size, uint
  * user writes (but see setid_by_caller). */
 int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
 int volume_truncate(struct inode *inode, uint64_t size);
-/* mode: FALLOC_FL_* of fallocate(2); preallocation needs the layout to reserve with zeros. */
+/* fallocate(2), mode: FALLOC_FL_*: fs/volume_fallocate.c. -EOPNOTSUPP: the format cannot. */
 int volume_fallocate(struct inode *inode, int mode, uint64_t offset, uint64_t length);
+/* copy_file_range(2), between two files of one volume or within one: fs/volume_copy.c. Holes become
+ * holes. Bytes copied, fewer when the source ends or space runs out, or negative errno; -EINVAL:
+ * the ranges overlap. Times and set-id bits as volume_read's and volume_write's. */
+int64_t volume_copy(struct inode *source, uint64_t source_offset, struct inode *target,
+                    uint64_t target_offset, uint64_t length);
 /* whence: SEEK_DATA or SEEK_HOLE; the offset or -ENXIO. */
 int64_t volume_seek(struct inode *inode, uint64_t offset, int whence);
 int volume_map(struct inode *inode, uint64_t offset, struct extent *extent);

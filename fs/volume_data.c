@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: fs, over the page cache and the layout contract. Interface: fs/volume.h ("data").
+ * Layer: fs, over the page cache and the layout contract. Interface: fs/volume.h ("data"); of what
+ * it shares with volume_fallocate.c and volume_copy.c: fs/volume_internal.h.
  *
  * Locking: the inode's data lock first, shared to read and exclusive to change; then, for as short
  * as possible, volume->lock: around attributes and calls into the layout. The page cache is called
@@ -17,7 +18,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/falloc.h>
 #include <sys/stat.h>
 
 #include "fs/volume_internal.h"
@@ -85,9 +85,7 @@ int64_t volume_read(struct inode *inode, void *buffer, size_t size, uint64_t off
 
 /* --- truncating: the layout's part ------------------------------------------------------------ */
 
-/* The file's contents change now: time stamps, and no set-id program with new contents. Exclusive
- * volume->lock. */
-static void data_modified(struct inode *inode) {
+void data_modified(struct inode *inode) {
     inode->mtime = inode->ctime = volume_now(inode->volume);
     if (!inode->volume->setid_by_caller)
         inode_clear_setid(inode);
@@ -99,8 +97,12 @@ static int cut_step(struct inode *inode, uint64_t size) {
 
     if (result < 0)
         return result;
-    inode->size = size;
-    data_modified(inode);
+    if (size != inode->size) {
+        inode->size = size;
+        data_modified(inode);
+    } else {
+        inode_mark_dirty(inode); /* what was left of a cut, or preallocated */
+    }
     inode->cut = result == LAYOUT_AGAIN;
     return inode->cut ? inode_store(inode) : 0;
 }
@@ -117,9 +119,7 @@ static int truncate_layout(struct inode *inode, uint64_t size) {
     return volume_change_end(inode->volume, error);
 }
 
-/* Takes the data lock of an inode about to change, exclusive, once no cut is left over. 0 with the
- * lock; or an error without it. */
-static int data_lock(struct inode *inode) {
+int data_lock(struct inode *inode) {
     pthread_rwlock_t *lock = inode_data_lock(inode);
     int error = 0;
 
@@ -134,14 +134,13 @@ static int data_lock(struct inode *inode) {
     return error;
 }
 
-static void data_unlock(struct inode *inode) {
+void data_unlock(struct inode *inode) {
     pthread_rwlock_unlock(inode_data_lock(inode));
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Whether bytes from `offset` on may change, before anything is done. Data lock held. */
-static int data_may_change(struct inode *inode, uint64_t offset) {
+int data_may_change(struct inode *inode, uint64_t offset) {
     struct volume *volume = inode->volume;
     int error;
 
@@ -209,9 +208,7 @@ static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size
     return error ? error : granted;
 }
 
-/* Writes piece by piece, zeros where buffer is NULL. Holding no lock. */
-static int64_t write_pieces(struct inode *inode, const char *buffer, uint64_t size,
-                            uint64_t offset) {
+int64_t data_write_pieces(struct inode *inode, const char *buffer, uint64_t size, uint64_t offset) {
     uint64_t done = 0;
     bool tried = false;
 
@@ -243,19 +240,19 @@ int64_t volume_write(struct inode *inode, const void *buffer, size_t size, uint6
 
     if (offset > INT64_MAX)
         return -EFBIG;
-    result = write_pieces(inode, buffer, smaller(size, INT64_MAX - offset), offset);
+    result = data_write_pieces(inode, buffer, smaller(size, INT64_MAX - offset), offset);
     volume_end_operation(inode->volume);
     return result;
 }
 
 /* --- truncating ------------------------------------------------------------------------------- */
 
-/* Data lock exclusive. */
-static int data_truncate(struct inode *inode, uint64_t size) {
+int data_truncate(struct inode *inode, uint64_t size) {
     uint64_t page_end = (size + PAGE_SIZE_BYTES - 1) / PAGE_SIZE_BYTES * PAGE_SIZE_BYTES;
     int error = data_may_change(inode, 0);
 
-    if (error || size == inode->size)
+    /* What was preallocated past the end goes even when the end stays. */
+    if (error || (size == inode->size && !inode->volume->layout->preallocate))
         return error;
     if (size > inode->volume->limits.file_size_max)
         return -EFBIG;
@@ -285,144 +282,6 @@ int volume_truncate(struct inode *inode, uint64_t size) {
     }
     if (!error)
         error = writeback_throttle(inode->volume);
-    volume_end_operation(inode->volume);
-    return error;
-}
-
-/* --- preallocating and punching --------------------------------------------------------------- */
-
-/* Data lock exclusive; the range has been cut to the file. */
-static int data_punch(struct inode *inode, uint64_t offset, uint64_t length) {
-    struct volume *volume = inode->volume;
-    int error = page_cache_zero(inode, offset, length);
-
-    if (!error)
-        error = volume_change_begin(volume);
-    if (error)
-        return error;
-    error = volume->layout->punch(inode, offset, length);
-    if (error >= 0)
-        data_modified(inode);
-    return volume_change_end(volume, error);
-}
-
-/* One step; LAYOUT_AGAIN when it was not the last. */
-static int punch_some(struct inode *inode, uint64_t offset, uint64_t length) {
-    int error = data_lock(inode);
-
-    if (error)
-        return error;
-    error = data_may_change(inode, 0);
-    if (!error && offset < inode->size) {
-        /* The whole last block goes if all of it that is in the file does. */
-        uint64_t end = (inode->size + PAGE_SIZE_BYTES - 1) / PAGE_SIZE_BYTES * PAGE_SIZE_BYTES;
-
-        error = data_punch(inode, offset, smaller(length, end - offset));
-    }
-    data_unlock(inode);
-    return error;
-}
-
-static int fallocate_punch(struct inode *inode, uint64_t offset, uint64_t length) {
-    int error;
-
-    if (!inode->volume->layout->punch)
-        return -EOPNOTSUPP;
-    do
-        error = punch_some(inode, offset, length);
-    while (error == LAYOUT_AGAIN);
-    return error;
-}
-
-/* The first piece of [offset, end) that is a hole; false: there is none. */
-static int fallocate_next_hole(struct inode *inode, uint64_t *offset, uint64_t *end) {
-    struct extent extent;
-
-    while (*offset < *end) {
-        uint64_t extent_end;
-        int error = volume_map(inode, *offset, &extent);
-
-        if (error)
-            return error;
-        extent_end = extent.offset + extent.length;
-        if (extent.flags & EXTENT_HOLE) {
-            if (extent_end > *offset && extent_end < *end)
-                *end = extent_end;
-            return 0;
-        }
-        *offset = smaller(extent_end, *end);
-    }
-    return 0;
-}
-
-/* A format without unwritten extents preallocates by writing zeros, into holes only. */
-static int fallocate_holes(struct inode *inode, uint64_t offset, uint64_t end) {
-    while (offset < end) {
-        uint64_t hole_end = end;
-        int64_t result;
-        int error = fallocate_next_hole(inode, &offset, &hole_end);
-
-        if (error)
-            return error;
-        if (offset == end)
-            return 0;
-        result = write_pieces(inode, NULL, hole_end - offset, offset);
-        if (result < 0)
-            return (int)result;
-        if ((uint64_t)result < hole_end - offset)
-            return -ENOSPC;
-        offset = hole_end;
-    }
-    return 0;
-}
-
-static int fallocate_zero(struct inode *inode, uint64_t offset, uint64_t end) {
-    int64_t result = offset < end ? write_pieces(inode, NULL, end - offset, offset) : 0;
-
-    if (result < 0)
-        return (int)result;
-    return offset < end && (uint64_t)result < end - offset ? -ENOSPC : 0;
-}
-
-/* Makes the file at least `size` bytes long. */
-static int fallocate_extend(struct inode *inode, uint64_t size) {
-    int error = data_lock(inode);
-
-    if (error)
-        return error;
-    if (size > inode->size)
-        error = data_truncate(inode, size);
-    data_unlock(inode);
-    return error;
-}
-
-static int fallocate_dispatch(struct inode *inode, int mode, uint64_t offset, uint64_t length) {
-    uint64_t end = offset + length;
-    struct attributes attributes;
-    int error;
-
-    if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
-        return fallocate_punch(inode, offset, length);
-    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE))
-        return -EOPNOTSUPP;
-    volume_getattr(inode, &attributes);
-    /* Blocks behind the end would keep their old bytes until the file grows over them. */
-    if (mode & FALLOC_FL_KEEP_SIZE && end > attributes.size)
-        return -EOPNOTSUPP;
-    if (mode & FALLOC_FL_ZERO_RANGE)
-        return fallocate_zero(inode, offset, end);
-    error = fallocate_holes(inode, offset, end);
-    return error ? error : fallocate_extend(inode, end);
-}
-
-int volume_fallocate(struct inode *inode, int mode, uint64_t offset, uint64_t length) {
-    int error;
-
-    if (length == 0)
-        return -EINVAL;
-    if (offset > INT64_MAX || length > INT64_MAX - offset)
-        return -EFBIG;
-    error = fallocate_dispatch(inode, mode, offset, length);
     volume_end_operation(inode->volume);
     return error;
 }
@@ -465,7 +324,7 @@ static int seek_piece(struct inode *inode, uint64_t offset, uint64_t *end, bool 
         return error;
     *hole = extent.flags & (EXTENT_HOLE | EXTENT_UNWRITTEN);
     *end = smaller(extent.offset + extent.length, inode->size);
-    if (*hole && layout->flags & LAYOUT_STORE_ALLOCATES) {
+    if (*hole && (layout->flags & LAYOUT_STORE_ALLOCATES || extent.flags & EXTENT_UNWRITTEN)) {
         uint64_t dirty = page_cache_next_dirty(inode, offset);
 
         *hole = dirty > offset;

@@ -78,6 +78,22 @@ int volume_acl_set(struct inode *inode, enum acl_kind kind, const void *value, s
  * if so; no lock is held. */
 bool inode_atime_due(const struct inode *inode);
 void inode_atime_update(struct inode *inode);
+/* --- file data (fs/volume_data.c), for volume_fallocate.c and volume_copy.c --- */
+/* Takes the data lock of an inode about to change, exclusive, once no cut is left over. 0 with the
+ * lock; or an error without it. */
+int data_lock(struct inode *inode);
+void data_unlock(struct inode *inode);
+/* Whether bytes from `offset` on may change, before anything is done. Data lock held. */
+int data_may_change(struct inode *inode, uint64_t offset);
+/* The file's contents change now: time stamps, and no set-id program with new contents. Exclusive
+ * volume->lock. */
+void data_modified(struct inode *inode);
+/* Sets the file's size. Data lock exclusive, volume->lock not held. */
+int data_truncate(struct inode *inode, uint64_t size);
+/* Writes piece by piece, zeros where buffer is NULL. The bytes written, fewer when space runs out,
+ * or an error. Holding no lock. */
+int64_t data_write_pieces(struct inode *inode, const char *buffer, uint64_t size, uint64_t offset);
+
 /* As when a plain user changes a file's contents. Exclusive lock. */
 void inode_clear_setid(struct inode *inode);
 pthread_rwlock_t *inode_data_lock(struct inode *inode);

@@ -179,12 +179,26 @@ static int create_step(struct inode *dir, const char *name, uint32_t length, str
     return store_two(inode, dir);
 }
 
+/* The counterpart of create_step without a name. */
+static int create_nameless_step(struct inode *dir, struct inode *inode,
+                                const struct create_request *request) {
+    const struct layout *layout = dir->volume->layout;
+    int error = new_inode_make(dir, inode, request);
+
+    if (error)
+        return error;
+    inode->nlink = 0;
+    inode->nameless = true;
+    error = inode_store(inode);
+    return !error && layout->orphan_add ? layout->orphan_add(inode) : error;
+}
+
 static int create_locked(struct inode *dir, const char *name, uint32_t length, struct inode *inode,
                          const struct create_request *request) {
     struct volume *volume = dir->volume;
     int error = dir_changeable(dir);
 
-    if (!error)
+    if (!error && name)
         error = name_absent(dir, name, length);
     if (!error && S_ISDIR(request->mode) && dir->nlink >= volume->limits.subdir_max)
         error = -EMLINK;
@@ -195,9 +209,11 @@ static int create_locked(struct inode *dir, const char *name, uint32_t length, s
     error = volume_step_begin(volume);
     if (error)
         return error;
-    return volume_step_end(volume, create_step(dir, name, length, inode, request));
+    return volume_step_end(volume, name ? create_step(dir, name, length, inode, request)
+                                        : create_nameless_step(dir, inode, request));
 }
 
+/* `name` NULL: without one. */
 static int create_once(struct inode *dir, const char *name, uint32_t length,
                        const struct create_request *request, struct inode **out) {
     struct volume *volume = dir->volume;
@@ -221,10 +237,20 @@ static int create_once(struct inode *dir, const char *name, uint32_t length,
     return error;
 }
 
-int volume_create(struct inode *dir, const char *name, uint32_t length,
-                  const struct create_request *request, struct inode **out) {
-    struct volume *volume = dir->volume;
+static int create_inode(struct inode *dir, const char *name, uint32_t length,
+                        const struct create_request *request, struct inode **out) {
     bool tried = false;
+    int error;
+
+    do
+        error = create_once(dir, name, length, request, out);
+    while (commit_for_space(dir->volume, error, &tried));
+    volume_end_operation(dir->volume);
+    return error;
+}
+
+int volume_create(struct inode *dir, const char *name, uint32_t length,
+                  const struct create_request *request, struct inode **inode) {
     int error = name_check(name, length);
 
     if (error)
@@ -233,11 +259,29 @@ int volume_create(struct inode *dir, const char *name, uint32_t length,
         return -EEXIST;
     if (S_ISLNK(request->mode) && (!request->target || !*request->target))
         return -ENOENT;
-    do
-        error = create_once(dir, name, length, request, out);
-    while (commit_for_space(volume, error, &tried));
-    volume_end_operation(volume);
-    return error;
+    return create_inode(dir, name, length, request, inode);
+}
+
+int volume_create_nameless(struct inode *dir, const struct create_request *request,
+                           struct inode **inode) {
+    return S_ISREG(request->mode) ? create_inode(dir, NULL, 0, request, inode) : -EINVAL;
+}
+
+/* The inode gets a name, perhaps its first. */
+static int link_step(struct inode *inode, struct inode *dir, const char *name, uint32_t length) {
+    const struct layout *layout = dir->volume->layout;
+    int error = layout->dir_insert(dir, name, length, inode);
+
+    if (error)
+        return error;
+    bool first = inode->nlink == 0;
+    inode->nlink++;
+    inode->nameless = false;
+    inode->ctime = volume_now(dir->volume);
+    touch_dir(dir, inode->ctime);
+    error = first && layout->orphan_remove ? layout->orphan_remove(inode) : 0;
+    int second = store_two(inode, dir);
+    return error ? error : second;
 }
 
 static int link_locked(struct inode *inode, struct inode *dir, const char *name, uint32_t length) {
@@ -248,7 +292,7 @@ static int link_locked(struct inode *inode, struct inode *dir, const char *name,
         error = -EPERM;
     if (!error && (inode->flags & (INODE_IMMUTABLE | INODE_APPEND)))
         error = -EPERM;
-    if (!error && inode->nlink == 0)
+    if (!error && inode->nlink == 0 && !inode->nameless)
         error = -ENOENT;
     if (!error)
         error = name_absent(dir, name, length);
@@ -258,14 +302,7 @@ static int link_locked(struct inode *inode, struct inode *dir, const char *name,
         error = volume_step_begin(volume);
     if (error)
         return error;
-    error = volume->layout->dir_insert(dir, name, length, inode);
-    if (!error) {
-        inode->nlink++;
-        inode->ctime = volume_now(volume);
-        touch_dir(dir, inode->ctime);
-        error = store_two(inode, dir);
-    }
-    return volume_step_end(volume, error);
+    return volume_step_end(volume, link_step(inode, dir, name, length));
 }
 
 int volume_link(struct inode *inode, struct inode *dir, const char *name, uint32_t length) {

@@ -38,28 +38,36 @@ static unsigned writeback_collect(const struct inode *inode, uint64_t *index, st
     return count;
 }
 
-/* Calls layout->store for pages in a row. */
-static int writeback_store(struct inode *inode, struct page *const *pages, unsigned count,
-                           struct device_batch *batch) {
+int page_store_range(struct inode *inode, const struct data_range *range,
+                     struct device_batch *batch) {
     struct volume *volume = inode->volume;
-    struct iovec vector[PAGE_RUN_MAX];
-    struct data_range range = {pages[0]->index * PAGE_SIZE_BYTES, count * PAGE_SIZE_BYTES, vector,
-                               (int)count};
+    struct credentials caller = credentials_set((struct credentials){0});
     int error;
 
-    for (unsigned i = 0; i < count; i++)
-        vector[i] = (struct iovec){pages[i]->frame.data, PAGE_SIZE_BYTES};
     if (volume->layout->flags & LAYOUT_STORE_ALLOCATES) {
         pthread_rwlock_wrlock(&volume->lock);
         error = volume_step_begin(volume);
         if (!error)
-            error = volume_step_end(volume, volume->layout->store(inode, &range, batch));
+            error = volume_step_end(volume, volume->layout->store(inode, range, batch));
     } else {
         pthread_rwlock_rdlock(&volume->lock);
-        error = volume->layout->store(inode, &range, batch);
+        error = volume->layout->store(inode, range, batch);
     }
     pthread_rwlock_unlock(&volume->lock);
+    credentials_set(caller);
     return error;
+}
+
+/* Stores pages in a row. */
+static int writeback_store(struct inode *inode, struct page *const *pages, unsigned count,
+                           struct device_batch *batch) {
+    struct iovec vector[PAGE_RUN_MAX];
+    const struct data_range range = {pages[0]->index * PAGE_SIZE_BYTES, count * PAGE_SIZE_BYTES,
+                                     vector, (int)count};
+
+    for (unsigned i = 0; i < count; i++)
+        vector[i] = (struct iovec){pages[i]->frame.data, PAGE_SIZE_BYTES};
+    return page_store_range(inode, &range, batch);
 }
 
 /* Stores pages in a row and makes them clean; they stay dirty when that fails. The mutex is held

@@ -117,7 +117,8 @@ struct ext {
     struct ext_disk_super super; /* as last read, with our changes */
     struct ext_group *groups;    /* owned */
     uint64_t free_blocks, reserved_blocks;
-    uint64_t overhead_blocks; /* see ext_geometry_overhead */
+    uint32_t reserved_uid, reserved_gid; /* who may use these, beside the privileged */
+    uint64_t overhead_blocks;            /* see ext_geometry_overhead */
     uint32_t free_inodes, used_dirs;
     uint16_t mount_state; /* s_state as found */
     uint32_t hash_seed[4];
@@ -217,10 +218,12 @@ int ext_format(struct device *device, const struct options *options);
 
 /* --- group.c: bitmaps ------------------------------------------------------------------------ */
 
+/* Free blocks that the calling thread's user may have: without the reserved ones, unless they are
+ * kept for him. */
+uint64_t ext_blocks_available(const struct ext *ext);
 /* Allocates up to *count contiguous blocks, at least 1, the first as near `goal` as can be (0: no
- * goal, the inode's group). *count: how many were got. Reserved blocks are refused unless the
- * caller is privileged (the core always is: the kernel's check is FUSE's to make). -ENOSPC. Charges
- * COST_BLOCK_ALLOC. Does not touch inode->sectors. */
+ * goal, the inode's group), at most ext_blocks_available. *count: how many were got. -ENOSPC.
+ * Charges COST_BLOCK_ALLOC. Does not touch inode->sectors. */
 int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t *count,
                         uint64_t *block);
 /* Frees a run (validated here, -EUCLEAN when it covers metadata or is not in use) and forgets its

@@ -272,14 +272,18 @@ static int search_first_fit(struct search *search, struct buffer **bitmap) {
 }
 
 static int search_blocks(struct search *search, uint64_t goal, struct buffer **bitmap) {
-    if (search->ext->free_blocks == 0)
-        return -ENOSPC;
     if (search->ext->block_placement == EXT_ALLOC_FIRST_FIT)
         return search_first_fit(search, bitmap);
     return search_from_goal(search, goal, bitmap);
 }
 
 /* --- blocks ---------------------------------------------------------------------------------- */
+
+uint64_t ext_blocks_available(const struct ext *ext) {
+    if (credentials_may_use_reserved(ext->reserved_uid, ext->reserved_gid))
+        return ext->free_blocks;
+    return ext->free_blocks > ext->reserved_blocks ? ext->free_blocks - ext->reserved_blocks : 0;
+}
 
 static void group_changed(struct ext *ext, uint32_t group) {
     ext->groups[group].dirty = true;
@@ -308,8 +312,14 @@ static uint64_t search_claim(struct search *search, struct buffer *bitmap) {
 
 int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t *count,
                         uint64_t *block) {
+    uint64_t available = ext_blocks_available(ext);
     struct search search = {.ext = ext, .ino = inode->ino, .wanted = *count};
     struct buffer *bitmap;
+
+    if (available == 0)
+        return -ENOSPC;
+    if (search.wanted > available)
+        search.wanted = (uint32_t)available;
 
     if (!ext_block_valid(&ext->geometry, goal))
         goal = ext_group_first_block(&ext->geometry, ext_inode_of(inode)->group);

@@ -197,7 +197,7 @@ static int leaf_open(struct inode *inode, uint64_t logical, struct leaf *leaf) {
         struct buffer *buffer = NULL;
         if (block != 0) {
             rc = indirect_get(inode, block, path.levels - level, logical, &buffer);
-        } else if (ext->free_blocks < path.levels - level + 1) {
+        } else if (ext_blocks_available(ext) < path.levels - level + 1) {
             rc = -ENOSPC;
         } else {
             rc = indirect_create(inode, logical, parent_block, &buffer);

@@ -365,6 +365,8 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
         return error;
     ext->buffers = volume->buffers;
     ext->reserved_blocks = le32_load(ext->super.s_r_blocks_count);
+    ext->reserved_uid = le16_load(ext->super.s_def_resuid);
+    ext->reserved_gid = le16_load(ext->super.s_def_resgid);
     ext->overhead_blocks = ext_geometry_overhead(&ext->geometry);
     ext->mount_state = le16_load(ext->super.s_state);
     memcpy(&ext->generation, ext->super.s_uuid, sizeof(ext->generation));
@@ -432,5 +434,6 @@ int ext_statfs(struct volume *volume, struct volume_usage *usage) {
     if (usage->free > ext->reserved_blocks)
         usage->available = usage->free - ext->reserved_blocks;
     memcpy(usage->uuid, ext->super.s_uuid, sizeof(usage->uuid));
+    memcpy(usage->label, ext->super.s_volume_name, sizeof(ext->super.s_volume_name));
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/memory. File contents: an array of pages a file. `reserve` allocates, so that a
- * write which was accepted can always be stored; `load` and `store` copy.
+ * Layer: layouts/memory. File contents: an array of pages a file. `reserve` allocates pages of
+ * zeros, so that a write which was accepted can always be stored, and preallocating is the same;
+ * `load` and `store` copy.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -113,6 +114,8 @@ int memory_truncate(struct inode *inode, uint64_t size) {
     struct memory_node *node = memory_node_of(inode);
     uint64_t keep = size / PAGE_SIZE_BYTES + (size % PAGE_SIZE_BYTES != 0);
 
+    if (size > inode->size) /* and keep what was preallocated */
+        return 0;
     for (uint64_t index = keep; index < node->page_slots; index++)
         drop_page(memory, node, index);
     inode->sectors = node->page_count * SECTORS_PER_PAGE;
@@ -128,6 +131,37 @@ int memory_punch(struct inode *inode, uint64_t offset, uint64_t length) {
     for (uint64_t index = first; index < end && index < node->page_slots; index++)
         drop_page(memory, node, index);
     inode->sectors = node->page_count * SECTORS_PER_PAGE;
+    return 0;
+}
+
+/* Pages that go are dropped, then the rest of the array moves. */
+int memory_collapse(struct inode *inode, uint64_t offset, uint64_t length) {
+    struct memory_node *node = memory_node_of(inode);
+    uint64_t first = offset / PAGE_SIZE_BYTES, end = (offset + length) / PAGE_SIZE_BYTES;
+    int error = memory_punch(inode, offset, length);
+
+    if (error || first >= node->page_slots)
+        return error;
+    uint64_t moved = end < node->page_slots ? node->page_slots - end : 0;
+    memmove(node->pages + first, node->pages + end, moved * sizeof(void *));
+    memset(node->pages + first + moved, 0, (node->page_slots - first - moved) * sizeof(void *));
+    return 0;
+}
+
+int memory_insert(struct inode *inode, uint64_t offset, uint64_t length) {
+    struct memory_node *node = memory_node_of(inode);
+    uint64_t first = offset / PAGE_SIZE_BYTES, count = length / PAGE_SIZE_BYTES;
+    uint64_t used = node->page_slots;
+
+    while (used > first && !node->pages[used - 1])
+        used--;
+    if (used <= first)
+        return 0;
+    int error = grow_slots(node, used + count);
+    if (error)
+        return error;
+    memmove(node->pages + first + count, node->pages + first, (used - first) * sizeof(void *));
+    memset(node->pages + first, 0, count * sizeof(void *));
     return 0;
 }
 

@@ -101,6 +101,7 @@ static void copy_attributes(struct inode *to, const struct inode *from) {
     to->nlink = from->nlink;
     to->rdev = from->rdev;
     to->flags = from->flags;
+    to->project = from->project;
 }
 
 static void attach(struct inode *inode, struct memory_node *node) {
@@ -201,6 +202,7 @@ static int memory_mount(struct volume *volume, const struct options *given) {
         .time_granularity_ns = 1,
         .time_min = {INT64_MIN, 0},
         .time_max = {INT64_MAX, 999999999},
+        .projects = true,
     };
     int error = make_root(volume, (uint32_t)options_number(given, "mode"));
     if (error)
@@ -248,6 +250,9 @@ const struct layout memory_layout = {
     .store = memory_store,
     .truncate = memory_truncate,
     .punch = memory_punch,
+    .preallocate = memory_reserve,
+    .collapse = memory_collapse,
+    .insert = memory_insert,
     .map = memory_map,
     .xattr_get = memory_xattr_get,
     .xattr_set = memory_xattr_set,

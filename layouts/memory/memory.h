@@ -98,6 +98,8 @@ int memory_load(struct inode *inode, const struct data_range *range, struct devi
 int memory_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 int memory_truncate(struct inode *inode, uint64_t size);
 int memory_punch(struct inode *inode, uint64_t offset, uint64_t length);
+int memory_collapse(struct inode *inode, uint64_t offset, uint64_t length);
+int memory_insert(struct inode *inode, uint64_t offset, uint64_t length);
 int memory_map(struct inode *inode, uint64_t offset, struct extent *extent);
 
 /* xattr.c */

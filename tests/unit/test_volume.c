@@ -235,6 +235,49 @@ START_TEST(whiteouts_refused) {
 }
 END_TEST
 
+/* --- files without a name ----------------------------------------------------------------------
+ */
+
+START_TEST(nameless) {
+    const struct create_request request = {.mode = S_IFREG | 0640, .uid = 7, .gid = 8};
+    struct volume_usage before, after;
+    struct inode *inode, *found;
+
+    start(_i, NULL);
+    ck_assert_int_eq(volume_statfs(f.volume, &before), 0);
+    /* It goes with its last reference. */
+    ck_assert_int_eq(volume_create_nameless(f.root, &request, &inode), 0);
+    ck_assert_uint_eq(inode->nlink, 0);
+    ck_assert_int_eq(volume_write(inode, "text", 4, 0), 4);
+    ck_assert_int_eq(volume_sync(f.volume), 0);
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    volume_put(inode, 1);
+    ck_assert_int_eq(volume_statfs(f.volume, &after), 0);
+    ck_assert_uint_eq(after.free, before.free);
+    ck_assert_uint_eq(after.inodes_free, before.inodes_free);
+    /* Or it gets names, and stays. */
+    ck_assert_int_eq(volume_create_nameless(f.root, &request, &inode), 0);
+    ck_assert_int_eq(volume_write(inode, "text", 4, 0), 4);
+    ck_assert_int_eq(volume_link(inode, f.root, "a", 1), 0);
+    ck_assert_int_eq(volume_link(inode, f.root, "b", 1), 0);
+    ck_assert_int_eq(volume_link(inode, f.root, "b", 1), -EEXIST);
+    ck_assert_uint_eq(inode->nlink, 2);
+    volume_put(inode, 1);
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    ck_assert_int_eq(volume_lookup(f.root, "a", 1, &found), 0);
+    ck_assert_uint_eq(found->nlink, 2);
+    ck_assert_uint_eq(found->size, 4);
+    /* What lost its last name gets none again. */
+    ck_assert_int_eq(volume_unlink(f.root, "a", 1), 0);
+    ck_assert_int_eq(volume_unlink(f.root, "b", 1), 0);
+    ck_assert_int_eq(volume_link(found, f.root, "c", 1), -ENOENT);
+    volume_put(found, 1);
+    ck_assert_int_eq(
+        volume_create_nameless(f.root, &(struct create_request){.mode = S_IFDIR}, &inode), -EINVAL);
+    fixture_close(&f);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("volume");
     TCase *tests = tcase_create("rules");
@@ -244,6 +287,7 @@ int main(void) {
     tcase_add_loop_test(tests, access_times, 0, FIXTURE_TYPE_COUNT * POLICIES);
     tcase_add_loop_test(tests, whiteouts, 0, FIXTURE_TYPE_COUNT * 4);
     tcase_add_loop_test(tests, whiteouts_refused, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, nameless, 0, FIXTURE_TYPE_COUNT);
     suite_add_tcase(suite, tests);
     return fixture_run(suite);
 }
