@@ -429,7 +429,7 @@ START_TEST(test_read_write_edges) {
     ck_assert_int_eq(volume_read(f.root, &byte, 1, 0), -EISDIR);
     ck_assert_int_eq(volume_write(f.root, &byte, 1, 0), -EISDIR);
     ck_assert_int_eq(volume_fallocate(inode, 0, 0, 0), -EINVAL);
-    ck_assert_int_eq(volume_fallocate(inode, FALLOC_FL_COLLAPSE_RANGE, 0, 4096), -EOPNOTSUPP);
+    ck_assert_int_eq(volume_fallocate(inode, FALLOC_FL_UNSHARE_RANGE, 0, 4096), -EOPNOTSUPP);
     ck_assert_int_eq(volume_seek(inode, 0, SEEK_SET), -EINVAL);
     ck_assert_int_eq(volume_seek(inode, 0, SEEK_DATA), -ENXIO);
     volume_put(inode, 1);
