@@ -235,8 +235,10 @@ static void await_end(struct fuse_server *server, const pthread_t *signals) {
 static int serve_all(struct fuse_server *server, unsigned wanted) {
     struct fuse_rings *rings = NULL;
     pthread_t signals;
-    if (server->rings_offered && fuse_rings_start(server, THREADS_A_PROCESSOR, &rings) == 0)
+    if (server->rings_offered && fuse_rings_start(server, THREADS_A_PROCESSOR, &rings) == 0) {
+        log_info(server->log, "%s: served by io_uring", server->mount_point);
         wanted = THREADS_BESIDE_RINGS;
+    }
     server->threads = calloc(thread_count(wanted), sizeof *server->threads);
     int error = server->threads ? 0 : -ENOMEM;
     while (!error && server->thread_count < thread_count(wanted)) {

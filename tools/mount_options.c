@@ -53,6 +53,9 @@ const struct mount_option mount_option_table[] = {
     {FLAG("writeback", "the kernel holds written data back: faster for programs that write little "
                        "at a time, but a full disk is noticed only at close or fsync")},
     {FLAG("nowriteback", "the opposite of writeback, and the default")},
+    {FLAG("io_uring",
+          "the kernel is asked to pass requests by io_uring, which is faster, though its "
+          "setting for all mounts is against it; needs root and Linux 6.14")},
     {VALUE("log=*", "messages go to the end of this file once the mount is there, instead of "
                     "syslog (in the foreground: standard error)")},
     {VALUE("context=*", "for SELinux, as are fscontext=, defcontext= and rootcontext="),
@@ -104,6 +107,8 @@ static bool take_own_option(struct mount_options *options, const char *text) {
         options->read_only = text[1] == 'o';
     if (strcmp(text, "writeback") == 0 || strcmp(text, "nowriteback") == 0)
         options->delayed_writes = text[0] == 'w';
+    if (strcmp(text, "io_uring") == 0)
+        options->io_uring = true;
     if (strncmp(text, "log=", 4) == 0) {
         free(options->log);
         options->log = strdup(text + 4);

@@ -17,7 +17,7 @@ struct mount_options {
     char *volume; /* owned: the core's and the layout's */
     char *log;    /* owned: the file to log to, or NULL */
     bool read_only;
-    bool delayed_writes;
+    bool delayed_writes, io_uring;
 };
 
 /* An option of every mount. The specification is for people; the name may be a pattern of

@@ -105,13 +105,25 @@ work() {
     [ "$(sort mnt/log | uniq | wc -l)" -eq 200 ] || fail "appended lines are missing"
 }
 
-serve -t memory none mnt
-work
-end_service
+# everything OPTIONS
+everything() {
+    serve -v -o "$1" -t memory none mnt
+    work
+    end_service
+    truncate -s 64M disk.img
+    layoutfs mkfs --force -t ext2 disk.img >/dev/null
+    serve -v -o "$1,cache=4M" disk.img mnt # little memory, so that pages come and go
+    work
+    end_service
+    e2fsck -fn disk.img >e2fsck.log 2>&1 || fail "$(cat e2fsck.log)"
+}
 
-truncate -s 64M disk.img
-layoutfs mkfs -t ext2 disk.img >/dev/null
-serve -o cache=4M disk.img mnt # little memory, so that pages come and go
-work
-end_service
-e2fsck -fn disk.img >e2fsck.log 2>&1 || fail "$(cat e2fsck.log)"
+everything rw
+if [ -w /sys/module/fuse/parameters/enable_uring ]; then
+    setting=$(cat /sys/module/fuse/parameters/enable_uring)
+    everything io_uring
+    grep -q 'served by io_uring' server.log || fail "io_uring was not used: $(cat server.log)"
+    [ "$(cat /sys/module/fuse/parameters/enable_uring)" = "$setting" ] || fail "the setting was left"
+else
+    echo "not run by io_uring: this kernel, or this user, has none"
+fi
