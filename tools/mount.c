@@ -191,6 +191,7 @@ static int serve_volume(struct mount *mount, struct volume *volume) {
         .mounted = detach,
         .context = mount,
         .delayed_writes = mount->options->delayed_writes,
+        .io_uring = mount->options->io_uring,
     };
     return fuse_mount_serve(&config);
 }
