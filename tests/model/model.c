@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Tests: the model of a POSIX tree. Linear searches everywhere: it must be obviously right. See
- * model.h.
+ * Tests: the model of a POSIX tree, and what operations on names do to it. Linear searches
+ * everywhere: it must be obviously right. See model.h.
  */
 #include "tests/model/model.h"
 
@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#define MODEL_NAMES 24
+#define MODEL_NAMES 28
+
+const char *const model_attribute_names[MODEL_ATTRIBUTES] = {"user.test", "user.a-longer-name",
+                                                             "trusted.test"};
 
 struct model *model_new(void) {
     struct model *model = calloc(1, sizeof(*model));
@@ -20,6 +22,8 @@ struct model *model_new(void) {
         model->nodes[0].mode = S_IFDIR | 0755;
         model->nodes[0].nlink = 2;
         model->used = 1;
+        for (uint32_t i = 0; i < MODEL_SLOTS; i++)
+            model->slots[i] = MODEL_NONE;
     }
     return model;
 }
@@ -40,21 +44,33 @@ void model_free(struct model *model) {
     free(model);
 }
 
-bool model_pick(const struct model *model, uint32_t type, uint32_t n, uint32_t *node) {
-    uint32_t count = 0;
+static bool may_pick(const struct model_node *node, enum model_choice choice) {
+    switch (choice) {
+    case PICK_DIRECTORY:
+        return S_ISDIR(node->mode);
+    case PICK_FILE:
+        return S_ISREG(node->mode);
+    case PICK_LINKABLE:
+        return node->mode && !S_ISDIR(node->mode) && node->nlink > 0;
+    default:
+        return node->mode;
+    }
+}
 
-    for (uint32_t i = 0; i < model->used; i++)
-        count += (model->nodes[i].mode & S_IFMT) == type;
-    if (count == 0)
-        return false;
-    n %= count;
+bool model_pick(const struct model *model, enum model_choice choice, uint32_t number,
+                uint32_t *node) {
+    uint32_t nearest = UINT32_MAX;
+    bool found = false;
+
     for (uint32_t i = 0; i < model->used; i++) {
-        if ((model->nodes[i].mode & S_IFMT) == type && n-- == 0) {
+        uint32_t distance = model->nodes[i].identity - number;
+        if (may_pick(&model->nodes[i], choice) && (!found || distance < nearest)) {
+            nearest = distance;
             *node = i;
-            return true;
+            found = true;
         }
     }
-    return false;
+    return found;
 }
 
 struct model_entry *model_find(const struct model *model, uint32_t dir, const char *name) {
@@ -65,25 +81,31 @@ struct model_entry *model_find(const struct model *model, uint32_t dir, const ch
     return entry;
 }
 
-static bool find_name_of(const struct model *model, uint32_t node, uint32_t *dir,
-                         const struct model_entry **entry) {
-    for (uint32_t i = 0; i < model->used; i++) {
-        for (*entry = model->nodes[i].entries; *entry; *entry = (*entry)->next) {
-            if ((*entry)->node == node) {
-                *dir = i;
-                return true;
-            }
+uint32_t model_slot_of(const struct model *model, uint32_t node) {
+    for (uint32_t i = 0; i < MODEL_SLOTS; i++) {
+        if (model->slots[i] == node)
+            return i;
+    }
+    return MODEL_NONE;
+}
+
+static const struct model_entry *find_name_of(const struct model *model, uint32_t node,
+                                              uint32_t *dir) {
+    for (*dir = 0; *dir < model->used; ++*dir) {
+        for (const struct model_entry *e = model->nodes[*dir].entries; e; e = e->next) {
+            if (e->node == node)
+                return e;
         }
     }
-    return false;
+    return NULL;
 }
 
 void model_path(const struct model *model, uint32_t node, char *path, size_t size) {
-    const struct model_entry *entry;
     uint32_t dir;
+    const struct model_entry *entry = node ? find_name_of(model, node, &dir) : NULL;
 
-    if (node == 0 || !find_name_of(model, node, &dir, &entry)) {
-        snprintf(path, size, "%s", "");
+    if (!entry) {
+        snprintf(path, size, "%s", node ? "/(no name left)" : "");
         return;
     }
     model_path(model, dir, path, size);
@@ -98,10 +120,12 @@ void model_name(uint32_t number, char name[256]) {
     } else if (number < 20) { /* as long as a name can be */
         memset(name, 'a' + (int)number, 255);
         name[255] = '\0';
-    } else { /* any byte but '/' and NUL */
-        for (uint32_t i = 0; i < 200; i++)
-            name[i] = (char)(1 + (i + number) % 46);
-        name[200] = '\0';
+    } else { /* all bytes but '/' and NUL: those below '/', and those above */
+        uint32_t first = number < 24 ? 1 : '/' + 1;
+        uint32_t count = number < 24 ? '/' - 1 : 255 - '/';
+        for (uint32_t i = 0; i < 210; i++)
+            name[i] = (char)(first + (i + number) % count);
+        name[210] = '\0';
     }
 }
 
@@ -113,6 +137,67 @@ void model_bytes(uint32_t fill, uint8_t *bytes, uint32_t length) {
         bytes[i] = (uint8_t)(state >> 24);
     }
 }
+
+uint32_t model_mode(const struct operation *op) {
+    static const uint32_t special[] = {S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
+    uint32_t permissions = op->fill & 0777;
+
+    switch (op->kind) {
+    case OP_MKDIR:
+        return S_IFDIR | permissions;
+    case OP_SYMLINK:
+        return S_IFLNK | 0777;
+    case OP_MKNOD:
+        return special[op->length % 4] | permissions;
+    default:
+        return S_IFREG | permissions;
+    }
+}
+
+uint32_t model_rdev(const struct operation *op) {
+    mode_t mode = model_mode(op);
+
+    if (op->kind != OP_MKNOD || !(S_ISCHR(mode) || S_ISBLK(mode)))
+        return 0;
+    /* Every second one fits in the 8 + 8 bits that devices once had. 0, 0 would be a whiteout. */
+    return op->fill & 1 ? 1 << 20 | (op->fill >> 8 & 0xff) : (op->fill | 1 << 20) >> 1;
+}
+
+uint32_t model_link_target(const struct operation *op, char target[1024]) {
+    /* Where an inode's own room ends, around 60 bytes, twice as often. */
+    uint32_t length = 1 + op->length % (op->fill & 1 ? 1000 : 100);
+
+    memset(target, 'a' + (int)(op->fill % 26), length);
+    target[length] = '\0';
+    return length;
+}
+
+uint32_t model_owner(uint32_t number) {
+    static const uint32_t owners[] = {0, 1, 1000, 65535, 65536, 4294967294};
+
+    return owners[number % 6];
+}
+
+int64_t model_utime(const struct operation *op) {
+    /* From before 1970 to the last second of an inode of 128 bytes, and beyond. */
+    int64_t seconds = (int32_t)(op->offset * 2654435761u) + (op->fill & 1 ? INT64_C(0) : 3) * 1000;
+
+    return seconds * 1000000000 + op->fill % 1000000000;
+}
+
+uint32_t model_copy_length(const struct model_node *source, const struct operation *op) {
+    uint32_t behind = op->offset < source->size ? source->size - op->offset : 0;
+
+    return op->length < behind ? op->length : behind;
+}
+
+bool model_too_large(const struct operation *op, uint32_t size) {
+    if (op->kind == OP_APPEND || op->kind == OP_INSERT)
+        return size + op->length > MODEL_FILE_MAX;
+    return op->kind == OP_COPY && op->other_offset + op->length > MODEL_FILE_MAX;
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
 
 static int add_entry(struct model *model, uint32_t dir, const char *name, uint32_t node) {
     struct model_entry *entry = calloc(1, sizeof(*entry));
@@ -136,50 +221,73 @@ static void remove_entry(struct model *model, uint32_t dir, const char *name) {
     free(entry);
 }
 
-static void drop_link(struct model_node *node) {
+static void names_changed(struct model *model, uint32_t dir) {
+    model->nodes[dir].mtime = model->nodes[dir].ctime = model->now;
+}
+
+static void drop_link(struct model *model, struct model_node *node) {
     node->nlink = S_ISDIR(node->mode) ? 0 : node->nlink - 1;
-    if (node->nlink == 0)
+    node->ctime = model->now;
+    if (node->nlink == 0 && node->slots == 0)
         node_clear(node);
 }
 
-static int make(struct model *model, const struct operation *op, uint32_t dir, const char *name) {
-    uint32_t node = 1;
+/* A new object in `dir`, without a name; NULL: there is no room. */
+static struct model_node *new_node(struct model *model, uint32_t dir, uint32_t mode,
+                                   uint32_t identity, uint32_t *node) {
+    const struct model_node *parent = &model->nodes[dir];
 
-    if (model_find(model, dir, name))
-        return -EEXIST;
-    while (node < MODEL_NODES && model->nodes[node].mode)
-        node++;
-    if (node == MODEL_NODES)
-        return -ENOSPC;
-    struct model_node *made = &model->nodes[node];
+    for (*node = 1; model->nodes[*node].mode; ++*node) {
+        if (*node == MODEL_NODES - 1)
+            return NULL;
+    }
+    struct model_node *made = &model->nodes[*node];
+    made->data = calloc(1, S_ISREG(mode) ? MODEL_FILE_MAX : 1024);
+    if (!made->data)
+        return NULL;
+    made->mode = mode;
+    made->identity = identity;
     made->nlink = 1;
-    made->mode = S_IFREG | (op->fill & 0777);
-    if (op->kind == OP_MKDIR) {
-        made->mode = S_IFDIR | (op->fill & 0777);
+    made->mtime = made->ctime = model->now;
+    if (parent->mode & S_ISGID)
+        made->gid = parent->gid;
+    if (S_ISDIR(mode)) {
+        made->mode |= parent->mode & S_ISGID;
         made->nlink = 2;
         made->parent = dir;
         model->nodes[dir].nlink++;
     }
-    made->data = calloc(1, S_ISDIR(made->mode) ? 1 : MODEL_FILE_MAX);
-    if (op->kind == OP_SYMLINK) {
-        made->mode = S_IFLNK | 0777;
-        made->size = 1 + op->length % 1000;
-        memset(made->data, 'a' + (int)(op->fill % 26), made->size);
-    }
-    if (node >= model->used)
-        model->used = node + 1;
-    return made->data ? add_entry(model, dir, name, node) : -ENOMEM;
+    if (*node >= model->used)
+        model->used = *node + 1;
+    return made;
+}
+
+static int make(struct model *model, const struct operation *op, uint32_t dir, const char *name) {
+    uint32_t node;
+
+    if (model_find(model, dir, name))
+        return -EEXIST;
+    struct model_node *made = new_node(model, dir, model_mode(op), op->fill, &node);
+    if (!made)
+        return -ENOSPC;
+    made->rdev = model_rdev(op);
+    if (op->kind == OP_SYMLINK)
+        made->size = model_link_target(op, (char *)made->data);
+    names_changed(model, dir);
+    return add_entry(model, dir, name, node);
 }
 
 static int link_node(struct model *model, const struct operation *op, uint32_t dir,
                      const char *name) {
     uint32_t node;
 
-    if (!model_pick(model, S_IFREG, op->file, &node))
+    if (!model_pick(model, PICK_LINKABLE, op->file, &node))
         return -ENOENT;
     if (model_find(model, dir, name))
         return -EEXIST;
     model->nodes[node].nlink++;
+    model->nodes[node].ctime = model->now;
+    names_changed(model, dir);
     return add_entry(model, dir, name, node);
 }
 
@@ -196,7 +304,8 @@ static int unlink_name(struct model *model, uint32_t dir, const char *name, bool
     remove_entry(model, dir, name);
     if (directory)
         model->nodes[dir].nlink--;
-    drop_link(node);
+    names_changed(model, dir);
+    drop_link(model, node);
     return 0;
 }
 
@@ -208,25 +317,35 @@ static bool is_below(const struct model *model, uint32_t dir, uint32_t ancestor)
     return ancestor == 0;
 }
 
-static int rename_refused(const struct model *model, uint32_t from_dir, uint32_t to_dir,
-                          const struct model_node *node, uint32_t index,
-                          const struct model_entry *victim, bool exchange) {
-    if (S_ISDIR(node->mode) && is_below(model, to_dir, index))
+struct renaming {
+    uint32_t from_dir, to_dir;
+    const char *from, *to;
+    struct model_entry *entry, *victim;
+    uint32_t node, fill;
+    enum operation_kind kind;
+};
+
+static int rename_refused(const struct model *model, const struct renaming *r) {
+    uint32_t mode = model->nodes[r->node].mode;
+
+    if (S_ISDIR(mode) && is_below(model, r->to_dir, r->node))
         return -EINVAL;
-    if (!victim)
+    if (!r->victim)
         return 0;
-    const struct model_node *other = &model->nodes[victim->node];
-    if (exchange)
-        return S_ISDIR(other->mode) && is_below(model, from_dir, victim->node) ? -EINVAL : 0;
-    if (S_ISDIR(node->mode) && !S_ISDIR(other->mode))
+    const struct model_node *other = &model->nodes[r->victim->node];
+    if (r->kind == OP_EXCHANGE)
+        return S_ISDIR(other->mode) && is_below(model, r->from_dir, r->victim->node) ? -EINVAL : 0;
+    /* Before all that: a directory that the source lies in cannot be replaced, being not empty. */
+    if (S_ISDIR(mode) && !S_ISDIR(other->mode))
         return -ENOTDIR;
-    if (!S_ISDIR(node->mode) && S_ISDIR(other->mode))
-        return -EISDIR;
+    if (!S_ISDIR(mode) && S_ISDIR(other->mode))
+        return is_below(model, r->from_dir, r->victim->node) ? -ENOTEMPTY : -EISDIR;
     return other->entries ? -ENOTEMPTY : 0;
 }
 
-/* A directory in `node` moves from one parent to the other. */
+/* `node` moves from one parent to the other. */
 static void move_parent(struct model *model, uint32_t node, uint32_t from, uint32_t to) {
+    model->nodes[node].ctime = model->now;
     if (!S_ISDIR(model->nodes[node].mode))
         return;
     model->nodes[from].nlink--;
@@ -234,128 +353,142 @@ static void move_parent(struct model *model, uint32_t node, uint32_t from, uint3
     model->nodes[node].parent = to;
 }
 
-static int rename_node(struct model *model, uint32_t from_dir, const char *from, uint32_t to_dir,
-                       const char *to, bool exchange) {
-    struct model_entry *entry = model_find(model, from_dir, from);
-    struct model_entry *victim = model_find(model, to_dir, to);
+static int leave_whiteout(struct model *model, const struct renaming *r) {
+    uint32_t node;
+    struct model_node *made = new_node(model, r->from_dir, S_IFCHR, r->fill, &node);
 
-    if (!entry || (exchange && !victim))
+    if (!made)
+        return -ENOSPC;
+    made->whiteout = true;
+    return add_entry(model, r->from_dir, r->from, node);
+}
+
+static int rename_onto(struct model *model, const struct renaming *r) {
+    int error = 0;
+
+    if (r->victim) {
+        struct model_node *old = &model->nodes[r->victim->node];
+        if (S_ISDIR(old->mode))
+            model->nodes[r->to_dir].nlink--;
+        drop_link(model, old);
+        r->victim->node = r->node;
+    } else {
+        error = add_entry(model, r->to_dir, r->to, r->node);
+    }
+    remove_entry(model, r->from_dir, r->from);
+    move_parent(model, r->node, r->from_dir, r->to_dir);
+    if (!error && r->kind == OP_WHITEOUT)
+        error = leave_whiteout(model, r);
+    return error;
+}
+
+static void exchange(struct model *model, const struct renaming *r) {
+    r->entry->node = r->victim->node;
+    r->victim->node = r->node;
+    move_parent(model, r->entry->node, r->to_dir, r->from_dir);
+    move_parent(model, r->node, r->from_dir, r->to_dir);
+}
+
+static int rename_node(struct model *model, struct renaming *r) {
+    r->entry = model_find(model, r->from_dir, r->from);
+    r->victim = model_find(model, r->to_dir, r->to);
+    if (!r->entry)
         return -ENOENT;
-    uint32_t index = entry->node;
-    struct model_node *node = &model->nodes[index];
-    if (victim && victim->node == index)
-        return 0;
-    int error = rename_refused(model, from_dir, to_dir, node, index, victim, exchange);
+    if (r->victim && r->kind == OP_NOREPLACE)
+        return -EEXIST;
+    if (!r->victim && r->kind == OP_EXCHANGE)
+        return -ENOENT;
+    r->node = r->entry->node;
+    if (r->victim && r->victim->node == r->node)
+        return 0; /* two names of one object */
+    int error = rename_refused(model, r);
     if (error)
         return error;
-    if (exchange) {
-        entry->node = victim->node;
-        move_parent(model, victim->node, to_dir, from_dir);
-        victim->node = index;
-        move_parent(model, index, from_dir, to_dir);
-        return 0;
-    }
-    if (victim) {
-        struct model_node *old = &model->nodes[victim->node];
-        if (S_ISDIR(old->mode))
-            model->nodes[to_dir].nlink--;
-        drop_link(old);
-        victim->node = index;
-    } else {
-        error = add_entry(model, to_dir, to, index);
-        if (error)
-            return error;
-    }
-    remove_entry(model, from_dir, from);
-    move_parent(model, index, from_dir, to_dir);
+    names_changed(model, r->from_dir);
+    names_changed(model, r->to_dir);
+    if (r->kind != OP_EXCHANGE)
+        return rename_onto(model, r);
+    exchange(model, r);
     return 0;
 }
 
-/* Who changes contents takes away the right to run as their owner. */
-static void drop_set_id(struct model_node *node) {
-    node->mode &= ~(uint32_t)S_ISUID;
-    if (node->mode & S_IXGRP)
-        node->mode &= ~(uint32_t)S_ISGID;
+static int close_slot(struct model *model, uint32_t slot) {
+    if (model->slots[slot] == MODEL_NONE)
+        return 0;
+    struct model_node *node = &model->nodes[model->slots[slot]];
+    model->slots[slot] = MODEL_NONE;
+    if (--node->slots == 0 && node->nlink == 0)
+        node_clear(node);
+    return 0;
 }
 
-static void write_bytes(struct model_node *node, const struct operation *op) {
-    if (op->length)
-        drop_set_id(node);
-    model_bytes(op->fill, node->data + op->offset, op->length);
-    if (op->length && op->offset + op->length > node->size)
-        node->size = op->offset + op->length;
+static int open_slot(struct model *model, uint32_t slot, uint32_t node) {
+    model->nodes[node].slots++; /* first, as what is closed may be its last use */
+    close_slot(model, slot);
+    model->slots[slot] = node;
+    return 0;
 }
 
-static void truncate_node(struct model_node *node, uint32_t size) {
-    if (size != node->size)
-        drop_set_id(node);
-    if (size < node->size)
-        memset(node->data + size, 0, node->size - size);
-    node->size = size;
+static int copy_range(struct model *model, const struct operation *op, struct model_node *from) {
+    uint32_t to_index = 0, length = model_copy_length(from, op);
+
+    model_pick(model, PICK_FILE, op->other_file, &to_index);
+    struct model_node *to = &model->nodes[to_index];
+    if (length == 0)
+        return 0;
+    if (to == from && op->offset < op->other_offset + length &&
+        op->other_offset < op->offset + length)
+        return -EINVAL;
+    memcpy(to->data + op->other_offset, from->data + op->offset, length);
+    if (op->other_offset + length > to->size)
+        to->size = op->other_offset + length;
+    model_touch(model, to);
+    return 0;
 }
 
-static void punch(struct model_node *node, const struct operation *op) {
-    uint32_t end = op->offset + op->length;
-
-    if (end > node->size)
-        end = node->size;
-    if (op->offset >= end)
-        return;
-    drop_set_id(node);
-    memset(node->data + op->offset, 0, end - op->offset);
-}
-
-static int change_file(struct model *model, const struct operation *op) {
+static int apply_to_object(struct model *model, const struct operation *op) {
+    enum model_choice choice = op->kind < OP_CHMOD ? PICK_FILE : PICK_ANY;
     uint32_t index;
 
-    if (!model_pick(model, S_IFREG, op->file, &index))
+    if (!model_pick(model, choice, op->file, &index))
         return 0;
     struct model_node *node = &model->nodes[index];
-    switch (op->kind) {
-    case OP_WRITE:
-        write_bytes(node, op);
-        break;
-    case OP_TRUNCATE:
-        truncate_node(node, op->offset);
-        break;
-    case OP_PUNCH:
-        punch(node, op);
-        break;
-    case OP_SETATTR:
-        node->mode = S_IFREG | (op->fill & 07777);
-        break;
-    case OP_XATTR:
-        node->value_length = op->length % sizeof(node->value);
-        model_bytes(op->fill, (uint8_t *)node->value, node->value_length);
-        break;
-    default:
-        break;
-    }
-    return 0;
+    if (model_too_large(op, node->size))
+        return 0;
+    if (op->kind == OP_OPEN)
+        return open_slot(model, op->other_file % MODEL_SLOTS, index);
+    if (op->kind == OP_COPY)
+        return copy_range(model, op, node);
+    return model_change(model, node, op);
 }
 
 int model_apply(struct model *model, const struct operation *op) {
     char name[256], other[256];
-    uint32_t dir = 0, other_dir = 0;
+    struct renaming renaming = {.from = name, .to = other, .fill = op->fill, .kind = op->kind};
 
-    model_pick(model, S_IFDIR, op->dir, &dir);
-    model_pick(model, S_IFDIR, op->other_dir, &other_dir);
+    model_pick(model, PICK_DIRECTORY, op->dir, &renaming.from_dir);
+    model_pick(model, PICK_DIRECTORY, op->other_dir, &renaming.to_dir);
     model_name(op->name, name);
     model_name(op->other, other);
     switch (op->kind) {
     case OP_CREATE:
     case OP_MKDIR:
     case OP_SYMLINK:
-        return make(model, op, dir, name);
+    case OP_MKNOD:
+        return make(model, op, renaming.from_dir, name);
     case OP_LINK:
-        return link_node(model, op, dir, name);
+        return link_node(model, op, renaming.from_dir, name);
     case OP_UNLINK:
     case OP_RMDIR:
-        return unlink_name(model, dir, name, op->kind == OP_RMDIR);
+        return unlink_name(model, renaming.from_dir, name, op->kind == OP_RMDIR);
     case OP_RENAME:
+    case OP_NOREPLACE:
     case OP_EXCHANGE:
-        return rename_node(model, dir, name, other_dir, other, op->kind == OP_EXCHANGE);
+    case OP_WHITEOUT:
+        return rename_node(model, &renaming);
+    case OP_CLOSE:
+        return close_slot(model, op->file % MODEL_SLOTS);
     default:
-        return change_file(model, op);
+        return op->kind < OP_CLOSE ? apply_to_object(model, op) : 0;
     }
 }

@@ -1,338 +1,379 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Tests: the model's operations on a volume, and the comparison of the two trees. See model.h.
+ * Tests: the model's operations on a target. See model.h.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <linux/fs.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#include "tests/model/model.h"
+#include "tests/model/target.h"
 
-#define PATH_BYTES 65536
-
-static int resolve(struct volume *volume, const struct model *model, uint32_t node,
-                   struct inode **inode) {
-    char *path = malloc(PATH_BYTES);
-    if (!path)
-        return -ENOMEM;
-    model_path(model, node, path, PATH_BYTES);
-
-    /* By components, since paths here may be longer than PATH_MAX. */
-    int error = volume_root(volume, inode);
-    for (char *at = path; !error && *at;) {
-        size_t length = strcspn(++at, "/");
-        struct inode *child;
-        error = volume_lookup(*inode, at, (uint32_t)length, &child);
-        volume_put(*inode, 1);
-        *inode = child;
-        at += length;
-    }
-    free(path);
-    return error;
-}
-
-static int make(struct inode *dir, const struct operation *op, const char *name) {
-    char target[1001] = {0};
-    struct create_request request = {.mode = S_IFREG | (op->fill & 0777)};
-
-    if (op->kind == OP_MKDIR)
-        request.mode = S_IFDIR | (op->fill & 0777);
-    if (op->kind == OP_SYMLINK) {
-        request.mode = S_IFLNK | 0777;
-        memset(target, 'a' + (int)(op->fill % 26), 1 + op->length % 1000);
-        request.target = target;
-    }
-    return volume_create(dir, name, (uint32_t)strlen(name), &request, NULL);
-}
-
-static int link_node(struct volume *volume, const struct model *model, const struct operation *op,
-                     struct inode *dir, const char *name) {
-    struct inode *inode;
-    uint32_t node;
-
-    if (!model_pick(model, S_IFREG, op->file, &node))
-        return -ENOENT;
-    int error = resolve(volume, model, node, &inode);
-    if (error)
-        return error;
-    error = volume_link(inode, dir, name, (uint32_t)strlen(name));
-    volume_put(inode, 1);
-    return error;
-}
-
-static int on_names(struct volume *volume, const struct model *model, const struct operation *op) {
-    char name[256], other[256];
-    uint32_t dir_node = 0, other_node = 0;
-    struct inode *dir, *other_dir;
-
-    model_pick(model, S_IFDIR, op->dir, &dir_node);
-    model_pick(model, S_IFDIR, op->other_dir, &other_node);
-    model_name(op->name, name);
-    model_name(op->other, other);
-    int error = resolve(volume, model, dir_node, &dir);
-    if (error)
-        return error;
-    error = resolve(volume, model, other_node, &other_dir);
-    if (error) {
-        volume_put(dir, 1);
-        return error;
-    }
-    uint32_t length = (uint32_t)strlen(name);
-    if (op->kind == OP_UNLINK)
-        error = volume_unlink(dir, name, length);
-    else if (op->kind == OP_RMDIR)
-        error = volume_rmdir(dir, name, length);
-    else if (op->kind == OP_LINK)
-        error = link_node(volume, model, op, dir, name);
-    else if (op->kind == OP_RENAME || op->kind == OP_EXCHANGE)
-        error = volume_rename(dir, name, length, other_dir, other, (uint32_t)strlen(other),
-                              op->kind == OP_EXCHANGE ? RENAME_EXCHANGE : 0);
-    else
-        error = make(dir, op, name);
-    volume_put(dir, 1);
-    volume_put(other_dir, 1);
-    return error;
-}
-
-static int write_file(struct inode *inode, const struct operation *op, uint8_t *bytes) {
-    model_bytes(op->fill, bytes, op->length);
-    int64_t got = volume_write(inode, bytes, op->length, op->offset);
-
-    return got < 0 ? (int)got : got == (int64_t)op->length ? 0 : -ENOSPC;
-}
-
-static int read_file(struct inode *inode, const struct model_node *node, uint32_t offset,
-                     uint32_t length, uint8_t *bytes, char *why, size_t size) {
-    int64_t want = offset >= node->size ? 0 : node->size - offset;
-
-    if (want > length)
-        want = length;
-    int64_t got = volume_read(inode, bytes, length, offset);
-    if (got != want) {
-        snprintf(why, size, "read at %u of %u bytes gave %lld, not %lld", offset, length,
-                 (long long)got, (long long)want);
-        return -1;
-    }
-    for (int64_t i = 0; i < got; i++) {
-        if (bytes[i] != node->data[offset + i]) {
-            snprintf(why, size, "byte %lld is %02x, not %02x", (long long)(offset + i), bytes[i],
-                     node->data[offset + i]);
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int change_xattr(struct inode *inode, const struct model_node *node,
-                        const struct operation *op) {
-    uint8_t value[64];
-    uint32_t length = op->length % sizeof(value);
-
-    if (length == 0)
-        return node->value_length ? volume_removexattr(inode, "user.test") : 0;
-    model_bytes(op->fill, value, length);
-    return volume_setxattr(inode, "user.test", value, length, 0);
-}
-
-static int on_inode(struct volume *volume, struct inode *inode, const struct model_node *node,
-                    const struct operation *op, uint8_t *bytes, char *why, size_t size) {
-    struct attributes a = {.mode = op->fill & 07777, .size = op->offset};
-
-    switch (op->kind) {
-    case OP_WRITE:
-        return write_file(inode, op, bytes);
-    case OP_READ:
-        return read_file(inode, node, op->offset, op->length, bytes, why, size);
-    case OP_TRUNCATE:
-        return volume_setattr(inode, SETATTR_SIZE, &a);
-    case OP_PUNCH:
-        return op->length ? volume_fallocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                             op->offset, op->length)
-                          : 0;
-    case OP_SETATTR:
-        return volume_setattr(inode, SETATTR_MODE, &a);
-    case OP_XATTR:
-        return change_xattr(inode, node, op);
-    case OP_FSYNC:
-        return volume_fsync(inode, op->fill & 1);
-    default:
-        return 0;
-    }
-}
-
-static int on_file(struct volume *volume, const struct model *model, const struct operation *op,
-                   char *why, size_t size) {
-    struct inode *inode;
-    uint32_t node;
-
-    if (!model_pick(model, S_IFREG, op->file, &node))
-        return 0;
-    int error = resolve(volume, model, node, &inode);
-    if (error)
-        return error;
-    uint8_t *bytes = malloc(MODEL_FILE_MAX);
-    error = bytes ? on_inode(volume, inode, &model->nodes[node], op, bytes, why, size) : -ENOMEM;
-    free(bytes);
-    volume_put(inode, 1);
-    return error;
-}
-
-/* --- comparing -------------------------------------------------------------------------------- */
-
-struct listing {
-    const struct model *model;
-    uint32_t dir;
-    uint32_t seen, dots;
-    uint64_t cookie;
-    uint32_t budget; /* entries until the listing is interrupted */
-    char *why;
-    size_t size;
+/* Components from the root to a node, in reverse order. */
+struct walk {
+    const char *names[MODEL_NODES];
+    uint32_t count;
 };
 
-static bool list_entry(void *context, const struct dir_entry *entry) {
-    struct listing *l = context;
-    char name[256];
-
-    if (l->budget == 0)
-        return false;
-    l->budget--;
-    memcpy(name, entry->name, entry->name_length);
-    name[entry->name_length] = '\0';
-    l->cookie = entry->cookie;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        l->dots++;
-        return true;
+static bool find_way(const struct model *model, uint32_t node, struct walk *walk) {
+    walk->count = 0;
+    while (node) {
+        const struct model_entry *entry = NULL;
+        uint32_t dir = S_ISDIR(model->nodes[node].mode) ? model->nodes[node].parent : 0;
+        uint32_t last = S_ISDIR(model->nodes[node].mode) ? dir + 1 : model->used;
+        for (; dir < last && !entry; dir++) {
+            entry = model->nodes[dir].entries;
+            while (entry && entry->node != node)
+                entry = entry->next;
+        }
+        if (!entry)
+            return false;
+        walk->names[walk->count++] = entry->name;
+        node = dir - 1;
     }
-    const struct model_entry *expected = model_find(l->model, l->dir, name);
-    if (l->dir == 0 && strcmp(name, "lost+found") == 0)
-        return true;
-    if (!expected) {
-        snprintf(l->why, l->size, "readdir shows \"%.40s\", which should not exist", name);
-        return false;
-    }
-    uint32_t type = l->model->nodes[expected->node].mode & S_IFMT;
-    if (entry->type && entry->type != type)
-        snprintf(l->why, l->size, "readdir shows \"%.40s\" with type %o, not %o", name, entry->type,
-                 type);
-    l->seen++;
     return true;
 }
 
-/* Lists in pieces of a few entries, so that cookies are used. */
-static int compare_names(struct inode *dir, const struct model *model, uint32_t node, char *why,
-                         size_t size) {
-    struct listing l = {.model = model, .dir = node, .why = why, .size = size};
-    uint32_t expected = 0;
-    uint64_t before;
+int target_find(struct target *target, const struct model *model, uint32_t node,
+                union handle *handle) {
+    uint32_t slot = model_slot_of(model, node);
+    struct walk walk;
 
-    for (const struct model_entry *e = model->nodes[node].entries; e; e = e->next)
-        expected++;
-    do {
-        before = l.cookie;
-        l.budget = 7;
-        int error = volume_readdir(dir, l.cookie, list_entry, &l);
-        if (error)
-            snprintf(why, size, "readdir: %s", strerror(-error));
-        if (error || *why)
-            return -1;
-    } while (l.cookie != before);
-    if (l.seen != expected || l.dots != 2)
-        snprintf(why, size, "readdir shows %u names and %u dots, not %u and 2", l.seen, l.dots,
-                 expected);
-    return *why ? -1 : 0;
-}
-
-static int compare_xattr(struct inode *inode, const struct model_node *node, char *why,
-                         size_t size) {
-    char value[64];
-    int64_t got = volume_getxattr(inode, "user.test", value, sizeof(value));
-    int64_t want = node->value_length ? (int64_t)node->value_length : -ENODATA;
-
-    if (got == want && (got <= 0 || memcmp(value, node->value, (size_t)got) == 0))
-        return 0;
-    snprintf(why, size, "the attribute has %lld bytes, not %lld, or others", (long long)got,
-             (long long)want);
-    return -1;
-}
-
-static int compare_node(struct inode *inode, const struct model *model, uint32_t index, char *why,
-                        size_t size) {
-    const struct model_node *node = &model->nodes[index];
-    struct attributes a;
-
-    volume_getattr(inode, &a);
-    uint32_t links = node->nlink;
-    if (index == 0) {
-        /* A format may come with directories of its own. */
-        links = a.nlink >= links ? a.nlink : links;
+    if (slot != MODEL_NONE && (model->nodes[node].nlink == 0 || slot % 2 == 0))
+        return target->type->hold(target, target->slots[slot], handle);
+    if (!find_way(model, node, &walk))
+        return -ENOENT;
+    int error = target->type->root(target, handle);
+    while (!error && walk.count > 0) {
+        union handle child;
+        error = target->type->child(target, *handle, walk.names[--walk.count], &child);
+        target->type->put(target, *handle);
+        *handle = child;
     }
-    if ((index != 0 && a.mode != node->mode) || a.nlink != links) {
-        snprintf(why, size, "mode %o links %u, not %o and %u", a.mode, a.nlink, node->mode, links);
-        return -1;
-    }
-    if (S_ISDIR(node->mode))
-        return compare_names(inode, model, index, why, size);
-    if (a.size != node->size) {
-        snprintf(why, size, "size %llu, not %u", (unsigned long long)a.size, node->size);
-        return -1;
-    }
-    uint8_t *bytes = malloc(MODEL_FILE_MAX + 1);
-    if (!bytes)
-        return -ENOMEM;
-    int error;
-    if (S_ISLNK(node->mode)) {
-        error = volume_readlink(inode, (char *)bytes, MODEL_FILE_MAX);
-        if (!error && memcmp(bytes, node->data, node->size) != 0)
-            error = -EUCLEAN;
-        if (error)
-            snprintf(why, size, "readlink: %s", strerror(-error));
-    } else {
-        error = read_file(inode, node, 0, MODEL_FILE_MAX, bytes, why, size);
-        if (!error)
-            error = compare_xattr(inode, node, why, size);
-    }
-    free(bytes);
     return error;
 }
 
-int compare_tree(struct volume *volume, const struct model *model, char *why, size_t size) {
-    char reason[256] = "", path[128];
+/* --- names ------------------------------------------------------------------------------------ */
 
-    for (uint32_t i = 0; i < model->used; i++) {
-        struct inode *inode;
-        if (!model->nodes[i].mode)
-            continue;
-        int error = resolve(volume, model, i, &inode);
-        if (error)
-            snprintf(reason, sizeof(reason), "look-up: %s", strerror(-error));
-        else {
-            error = compare_node(inode, model, i, reason, sizeof(reason));
-            volume_put(inode, 1);
-        }
-        if (error) {
-            model_path(model, i, path, sizeof(path));
-            snprintf(why, size, "%s: %s", path, reason);
-            return -1;
-        }
+static int on_link(struct target *target, const struct model *model, const struct operation *op,
+                   union handle dir, const char *name) {
+    union handle handle;
+    uint32_t node;
+
+    if (!model_pick(model, PICK_LINKABLE, op->file, &node))
+        return -ENOENT;
+    int error = target_find(target, model, node, &handle);
+    if (error)
+        return error;
+    error = target->type->link(target, handle, dir, name);
+    target->type->put(target, handle);
+    return error;
+}
+
+static int on_rename(struct target *target, const struct model *model, const struct operation *op,
+                     union handle dir, const char *name) {
+    static const unsigned flags[OP_KINDS] = {[OP_NOREPLACE] = RENAME_NOREPLACE,
+                                             [OP_EXCHANGE] = RENAME_EXCHANGE,
+                                             [OP_WHITEOUT] = RENAME_WHITEOUT};
+    char other[256];
+    union handle other_dir;
+    uint32_t node = 0;
+
+    model_name(op->other, other);
+    model_pick(model, PICK_DIRECTORY, op->other_dir, &node);
+    int error = target_find(target, model, node, &other_dir);
+    if (error)
+        return error;
+    error = target->type->rename(target, dir, name, other_dir, other, flags[op->kind]);
+    target->type->put(target, other_dir);
+    return error;
+}
+
+static int on_names(struct target *target, const struct model *model, const struct operation *op) {
+    char name[256];
+    union handle dir;
+    uint32_t node = 0;
+
+    model_name(op->name, name);
+    model_pick(model, PICK_DIRECTORY, op->dir, &node);
+    int error = target_find(target, model, node, &dir);
+    if (error)
+        return error;
+    if (op->kind < OP_LINK)
+        error = target->type->create(target, dir, name, op);
+    else if (op->kind == OP_LINK)
+        error = on_link(target, model, op, dir, name);
+    else if (op->kind >= OP_RENAME)
+        error = on_rename(target, model, op, dir, name);
+    else
+        error = target->type->unlink(target, dir, name, op->kind == OP_RMDIR);
+    target->type->put(target, dir);
+    return error;
+}
+
+/* --- one object ------------------------------------------------------------------------------- */
+
+static int all_written(int64_t written, uint32_t length) {
+    return written < 0 ? (int)written : written == (int64_t)length ? 0 : -ENOSPC;
+}
+
+static int on_fallocate(struct target *target, union handle handle, const struct operation *op) {
+    static const int modes[OP_KINDS] = {
+        [OP_KEEP_SIZE] = FALLOC_FL_KEEP_SIZE,
+        [OP_PUNCH] = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+        [OP_ZERO] = FALLOC_FL_ZERO_RANGE,
+        [OP_ZERO_KEEP] = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+        [OP_COLLAPSE] = FALLOC_FL_COLLAPSE_RANGE,
+        [OP_INSERT] = FALLOC_FL_INSERT_RANGE,
+    };
+
+    return target->type->fallocate(target, handle, modes[op->kind], op->offset, op->length);
+}
+
+static int on_copy(struct target *target, const struct model *model, const struct operation *op,
+                   union handle from, const struct model_node *source) {
+    uint32_t length = model_copy_length(source, op), node;
+    union handle to;
+
+    model_pick(model, PICK_FILE, op->other_file, &node);
+    int error = target_find(target, model, node, &to);
+    if (error)
+        return error;
+    /* More than there is: the copy has to end at the end. */
+    uint32_t asked = length < op->length ? op->length : length;
+    error = all_written(target->type->copy(target, from, op->offset, to, op->other_offset, asked),
+                        length);
+    target->type->put(target, to);
+    return error;
+}
+
+static bool all_zero(const struct model_node *node, uint32_t from, uint32_t to) {
+    for (; from < to && from < node->size; from++) {
+        if (node->data[from])
+            return false;
     }
+    return true;
+}
+
+/* Where the holes are is the filesystem's business, but there must be no data in them. */
+static int on_seek(struct target *target, union handle handle, const struct model_node *node,
+                   const struct operation *op, struct difference *difference) {
+    int64_t hole = target->type->seek(target, handle, op->offset, SEEK_HOLE);
+    int64_t data = target->type->seek(target, handle, op->offset, SEEK_DATA);
+
+    if (op->offset >= node->size) {
+        if (hole != -ENXIO || data != -ENXIO)
+            differ(difference, "seek at %u, past the end, finds a hole at %lld and data at %lld",
+                   op->offset, (long long)hole, (long long)data);
+        return 0;
+    }
+    if (hole < op->offset || hole > node->size ||
+        (data != -ENXIO && (data < op->offset || data >= node->size)))
+        differ(difference, "seek at %u of %u bytes: hole at %lld, data at %lld", op->offset,
+               node->size, (long long)hole, (long long)data);
+    else if (!all_zero(node, op->offset, data < 0 ? node->size : (uint32_t)data))
+        differ(difference, "SEEK_DATA from %u skips data, to %lld", op->offset, (long long)data);
+    else if (hole != op->offset && data != op->offset)
+        differ(difference, "at %u there is neither a hole nor data", op->offset);
     return 0;
 }
 
-int operate(struct volume *volume, const struct model *model, const struct operation *op,
-            int *answer, char *why, size_t size) {
+static int on_attribute(struct target *target, union handle handle, const struct operation *op) {
+    const char *name = model_attribute_names[op->other % MODEL_ATTRIBUTES];
+    uint32_t length = op->length % (MODEL_VALUE_MAX + 1), flags = op->how % 4;
+
+    if (flags == 3)
+        return target->type->remove_attribute(target, handle, name);
+    model_bytes(op->fill, target->buffer, length);
+    return target->type->set_attribute(target, handle, name, target->buffer, length, (int)flags);
+}
+
+static int on_data(struct target *target, union handle handle, const struct model_node *node,
+                   const struct operation *op, struct difference *difference) {
+    const struct target_type *type = target->type;
+    int64_t got;
+
+    switch (op->kind) {
+    case OP_WRITE:
+        model_bytes(op->fill, target->buffer, op->length);
+        return all_written(
+            type->write(target, handle, target->buffer, op->length, op->offset, op->how),
+            op->length);
+    case OP_APPEND:
+        model_bytes(op->fill, target->buffer, op->length);
+        return all_written(type->append(target, handle, target->buffer, op->length), op->length);
+    case OP_READ:
+        got = type->read(target, handle, target->buffer, op->length, op->offset, op->how);
+        compare_bytes(node, op->offset, op->length, target->buffer, got, difference);
+        return 0;
+    case OP_TRUNCATE:
+        return type->truncate(target, handle, op->offset, false);
+    case OP_OPEN_TRUNCATE:
+        return type->truncate(target, handle, 0, true);
+    case OP_SEEK:
+        return on_seek(target, handle, node, op, difference);
+    case OP_FSYNC:
+        return type->sync(target, handle, op->fill & 1);
+    default:
+        return on_fallocate(target, handle, op);
+    }
+}
+
+static int close_slot(struct target *target, const struct model *model, uint32_t slot) {
+    if (model->slots[slot] != MODEL_NONE)
+        target->type->put(target, target->slots[slot]);
+    return 0;
+}
+
+static int open_slot(struct target *target, const struct model *model, uint32_t slot,
+                     union handle handle) {
+    union handle held;
+    int error = target->type->hold(target, handle, &held);
+
+    if (!error) {
+        close_slot(target, model, slot);
+        target->slots[slot] = held;
+    }
+    return error;
+}
+
+static int on_handle(struct target *target, const struct model *model, const struct operation *op,
+                     uint32_t index, union handle handle, struct difference *difference) {
+    const struct model_node *node = &model->nodes[index];
+    const struct target_type *type = target->type;
+
+    switch (op->kind) {
+    case OP_OPEN:
+        return open_slot(target, model, op->other_file % MODEL_SLOTS, handle);
+    case OP_COPY:
+        return on_copy(target, model, op, handle, node);
+    case OP_CHMOD:
+        return S_ISLNK(node->mode) ? 0 : type->chmod(target, handle, op->fill & 07777);
+    case OP_CHOWN:
+        return type->chown(target, handle, model_owner(op->fill), model_owner(op->fill >> 8));
+    case OP_UTIMENS:
+        return type->set_mtime(target, handle, model_utime(op));
+    case OP_XATTR:
+        return on_attribute(target, handle, op);
+    case OP_STAT:
+        compare_node(target, model, index, difference);
+        return 0;
+    default:
+        return on_data(target, handle, node, op, difference);
+    }
+}
+
+/* What no filesystem is asked for: files too large for the model; and "user." attributes of what is
+ * neither file nor directory, which the kernel refuses (xattr(7)). */
+static bool is_out_of_scope(const struct operation *op, const struct model_node *node) {
+    return model_too_large(op, node->size) ||
+           (op->kind == OP_XATTR && op->other % MODEL_ATTRIBUTES < 2 && !S_ISREG(node->mode) &&
+            !S_ISDIR(node->mode));
+}
+
+static bool on_object(struct target *target, const struct model *model, const struct operation *op,
+                      int *answer, struct difference *difference) {
+    enum model_choice choice = op->kind < OP_CHMOD ? PICK_FILE : PICK_ANY;
+    union handle handle;
+    uint32_t index;
+
+    if (!model_pick(model, choice, op->file, &index) || is_out_of_scope(op, &model->nodes[index]))
+        return true;
+    *answer = target_find(target, model, index, &handle);
+    if (*answer)
+        return false;
+    *answer = on_handle(target, model, op, index, handle, difference);
+    target->type->put(target, handle);
+    return false;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static int remount(struct target *target, const struct model *model) {
+    for (uint32_t i = 0; i < MODEL_SLOTS; i++) {
+        if (model->slots[i] != MODEL_NONE)
+            return target->type->drop_caches(target);
+    }
+    return target->type->remount(target);
+}
+
+static void list_one(struct target *target, const struct model *model, const struct operation *op,
+                     struct difference *difference) {
+    uint32_t node = 0;
+
+    model_pick(model, PICK_DIRECTORY, op->dir, &node);
+    compare_node(target, model, node, difference);
+}
+
+/* Kinds that a format may have no means for. */
+static bool is_optional(enum operation_kind kind) {
+    return (kind >= OP_PREALLOCATE && kind <= OP_COPY) || kind == OP_XATTR;
+}
+
+static void refused(struct model *model, const struct operation *op) {
+    uint32_t node = 0;
+
+    if (op->kind != OP_XATTR && model_pick(model, PICK_FILE, op->file, &node))
+        model_refused(model, &model->nodes[node]);
+}
+
+bool operate(struct target *target, struct model *model, const struct operation *op, int *answer,
+             struct difference *difference) {
+    bool skip = false;
+
     *answer = 0;
-    *why = '\0';
-    if (op->kind == OP_DROP_CACHES)
-        *answer = volume_drop_caches(volume);
+    if (target->without >> op->kind & 1)
+        return true;
+    model->now.earliest = target->type->before(target, op);
+    if (op->kind <= OP_WHITEOUT)
+        *answer = on_names(target, model, op);
+    else if (op->kind < OP_CLOSE)
+        skip = on_object(target, model, op, answer, difference);
+    else if (op->kind == OP_CLOSE)
+        *answer = close_slot(target, model, op->file % MODEL_SLOTS);
     else if (op->kind == OP_LIST)
-        return compare_tree(volume, model, why, size);
-    else if (op->kind <= OP_EXCHANGE)
-        *answer = on_names(volume, model, op);
+        list_one(target, model, op, difference);
+    else if (op->kind == OP_VERIFY)
+        compare_tree(target, model, difference);
+    else if (op->kind == OP_DROP_CACHES)
+        *answer = target->type->drop_caches(target);
     else
-        *answer = on_file(volume, model, op, why, size);
-    return *why ? -1 : 0;
+        *answer = remount(target, model);
+    model->now.latest = target->type->after(target);
+    if (*answer == -EOPNOTSUPP && is_optional(op->kind)) {
+        target->lacks |= UINT64_C(1) << op->kind;
+        refused(model, op);
+        skip = true;
+    }
+    return skip;
+}
+
+static int empty_directory(struct target *target, const struct model *model, uint32_t dir) {
+    union handle handle;
+    int error = 0;
+
+    for (const struct model_entry *e = model->nodes[dir].entries; e && !error; e = e->next) {
+        bool directory = S_ISDIR(model->nodes[e->node].mode);
+        if (directory)
+            error = empty_directory(target, model, e->node);
+        if (!error)
+            error = target_find(target, model, dir, &handle);
+        if (!error) {
+            error = target->type->unlink(target, handle, e->name, directory);
+            target->type->put(target, handle);
+        }
+    }
+    return error;
+}
+
+int target_empty(struct target *target, struct model *model) {
+    struct operation op = {.kind = OP_CLOSE};
+
+    for (op.file = 0; op.file < MODEL_SLOTS; op.file++) {
+        close_slot(target, model, op.file);
+        model_apply(model, &op);
+    }
+    return empty_directory(target, model, 0);
 }
