@@ -419,6 +419,8 @@ static void op_init(void *userdata, struct fuse_conn_info *connection) {
     connection->max_read = FUSE_TRANSFER_MAX;
     connection->max_background = 64;
     connection->congestion_threshold = 48;
+    /* Where the kernel keeps times itself, it must show what the format will have kept of them. */
+    connection->time_gran = server->volume->limits.time_granularity_ns;
 }
 
 /* What is missing is missing on purpose: libfuse answers ENOSYS, once, and the kernel then does

@@ -108,10 +108,12 @@ static int copy_check(const struct copy *copy, uint64_t length) {
         return -EXDEV;
     if (copy->from > INT64_MAX - length || copy->to > INT64_MAX - length)
         return -EOVERFLOW;
-    if (copy->source == copy->target && copy->from < copy->to + length &&
-        copy->to < copy->from + length)
-        return -EINVAL;
     return 0;
+}
+
+static bool copy_overlaps(const struct copy *copy, uint64_t length) {
+    return copy->source == copy->target && copy->from < copy->to + length &&
+           copy->to < copy->from + length;
 }
 
 int64_t volume_copy(struct inode *source, uint64_t source_offset, struct inode *target,
@@ -131,6 +133,9 @@ int64_t volume_copy(struct inode *source, uint64_t source_offset, struct inode *
     if (source_offset >= attributes.size)
         return 0;
     length = smaller(smaller(length, attributes.size - source_offset), room - target_offset);
+    /* What is asked for beyond the source's end does not count. */
+    if (copy_overlaps(&copy, length))
+        return -EINVAL;
     result = copy_all(&copy, length);
     free(copy.buffer);
     volume_end_operation(target->volume);

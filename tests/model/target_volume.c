@@ -163,8 +163,8 @@ static int allocate(struct target *target, union handle handle, int mode, uint32
 
 static int64_t copy(struct target *target, union handle from, uint32_t offset, union handle to,
                     uint32_t to_offset, uint32_t length) {
-    (void)target, (void)from, (void)offset, (void)to, (void)to_offset, (void)length;
-    return -EOPNOTSUPP;
+    (void)target;
+    return volume_copy(from.pointer, offset, to.pointer, to_offset, length);
 }
 
 static int64_t seek(struct target *target, union handle handle, uint32_t offset, int whence) {
