@@ -257,25 +257,17 @@ static int allocate(struct target *target, union handle handle, int mode, uint32
     return error;
 }
 
-static int64_t copy_between(int from, off_t offset, int to, off_t to_offset, uint32_t length) {
-    int64_t done = 0;
-    ssize_t got;
-
-    do {
-        got = copy_file_range(from, &offset, to, &to_offset, length - (size_t)done, 0);
-        done += got > 0 ? got : 0;
-    } while (got > 0 && done < (int64_t)length);
-    return got < 0 ? -errno : done;
-}
-
 static int64_t copy(struct target *target, union handle from, uint32_t offset, union handle to,
                     uint32_t to_offset, uint32_t length) {
     int source = open_again(from, O_RDONLY), destination = open_again(to, O_WRONLY);
+    off_t from_at = offset, to_at = to_offset;
     int64_t result = source < 0 ? source : destination < 0 ? destination : 0;
 
     (void)target;
-    if (result == 0)
-        result = copy_between(source, offset, destination, to_offset, length);
+    if (result == 0) {
+        ssize_t copied = copy_file_range(source, &from_at, destination, &to_at, length, 0);
+        result = copied < 0 ? -errno : copied;
+    }
     if (source >= 0)
         close(source);
     if (destination >= 0)
