@@ -340,6 +340,7 @@ void inode_mark_dirty(struct inode *inode) {
     if (inode->dirty)
         return;
     inode->dirty = true;
+    volume_note_change(inode->volume);
     pthread_mutex_lock(&cache->mutex);
     TAILQ_INSERT_TAIL(&cache->dirty, inode, dirty_link);
     pthread_mutex_unlock(&cache->mutex);

@@ -333,8 +333,9 @@ struct layout {
     /* What was frozen is durable, or was not written because of `error`. Returns `error`, or what
      * else went wrong. */
     int (*commit_end)(struct volume *volume, int error);
-    /* Periodic work (checkpoint, cleaner); called when the clock has reached the
-     * time that the last call put in *next_ns (first: at mount). NULL: none. */
+    /* Periodic work (checkpoint, cleaner); called when the clock has reached the time that the last
+     * call put in *next_ns (first: at mount). INT64_MAX: nothing to do until something changes,
+     * when it is called again; so that an idle mount sleeps. NULL: none. */
     int (*idle)(struct volume *volume, int64_t now_ns, int64_t *next_ns);
 
     /* -- inspection; NULL: not offered -- */

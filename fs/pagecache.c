@@ -79,6 +79,7 @@ void page_cache_enlist(struct inode *inode) {
     cache->dirty_inode_count++;
     inode->pages->listed = true;
     inode->dirty_since_ns = clock_now(inode->volume->clock);
+    volume_note_change(inode->volume);
 }
 
 void page_cache_unlist(struct inode *inode) {

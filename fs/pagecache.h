@@ -64,9 +64,14 @@ int writeback_periodic(struct volume *volume);
 /* A writer that has dirtied pages: starts write-back above the background limit, waits for it above
  * the hard one. No locks held. */
 int writeback_throttle(struct volume *volume);
-/* Wall mode: the thread that calls volume_tick when it is due or when writers ask. */
+/* Wall mode: the thread that calls volume_tick when it is due or when writers ask. Once nothing is
+ * dirty and nothing has happened for a while it sleeps until it is roused: an idle mount uses no
+ * CPU time. */
 int flusher_start(struct volume *volume);
 void flusher_stop(struct volume *volume);
+/* Write-back is to begin now. */
 void flusher_wake(struct volume *volume);
+/* Something has changed, so there will be something to do. A few instructions when it is awake. */
+void flusher_rouse(struct volume *volume);
 
 #endif

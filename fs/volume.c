@@ -75,6 +75,7 @@ void volume_fail(struct volume *volume, bool shut_down) {
 }
 
 int volume_step_begin(struct volume *volume) {
+    volume_note_change(volume);
     return volume->layout->step_begin ? volume->layout->step_begin(volume) : 0;
 }
 
@@ -616,6 +617,11 @@ int volume_tick(struct volume *volume) {
 
     if (volume_writable(volume))
         return 0;
+    if (atomic_exchange(&volume->changed, false)) {
+        volume->changed_ns = now;
+        if (volume->idle_next_ns == INT64_MAX)
+            volume->idle_next_ns = now;
+    }
     if (now >= volume->writeback_next_ns) {
         volume->writeback_next_ns = now + volume->machine.writeback_interval_ns;
         pthread_rwlock_wrlock(&volume->lock);

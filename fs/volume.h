@@ -66,6 +66,9 @@ struct volume {
     bool setid_by_caller;  /* likewise */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
+    /* See volume_note_change: something has changed since the last tick; the tick that saw that. */
+    _Atomic bool changed;
+    int64_t changed_ns;
     int64_t commit_next_ns;
     enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
     bool diratime;           /* directories, too, have access times that change */

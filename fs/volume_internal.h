@@ -45,6 +45,16 @@ void inode_cache_purge(struct volume *volume);
 uint32_t inode_cache_limit(const struct volume *volume);
 bool inode_cache_over_limit(struct volume *volume);
 
+/* Something changes that write-back, a commit or the layout's idle work will have to do with: every
+ * step, inode made dirty and first dirty page says so. Wakes the flusher, which sleeps for good
+ * while nothing happens. Any lock may be held. */
+static inline void volume_note_change(struct volume *volume) {
+    if (!atomic_load_explicit(&volume->changed, memory_order_relaxed)) {
+        volume->changed = true;
+        flusher_rouse(volume);
+    }
+}
+
 /* Attributes have changed and must reach the layout. Exclusive lock. */
 void inode_mark_dirty(struct inode *inode);
 /* Calls layout->inode_store now. Exclusive lock. */

@@ -323,26 +323,57 @@ struct flusher {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool stop;
-    _Atomic bool woken; /* raised without the mutex by writers that find it raised */
+    _Atomic bool woken;  /* raised without the mutex by writers that find it raised */
+    _Atomic bool asleep; /* waits without a time limit */
 };
 
-/* Sleeps until woken, or until something may be due. False: stop. */
-static bool flusher_sleep(struct flusher *flusher) {
-    int64_t interval = flusher->volume->machine.writeback_interval_ns;
+/* Nothing is dirty and nothing has changed for so long that a commit was made since, too. What
+ * `asleep` and volume->changed say to each other does the rest: whoever changes something sets the
+ * one and looks at the other, as flusher_sleep does the other way round. */
+static bool flusher_may_rest(const struct volume *volume) {
+    const struct machine *machine = &volume->machine;
+    int64_t quiet_ns = machine->writeback_interval_ns > volume->limits.commit_interval_ns
+                           ? machine->writeback_interval_ns
+                           : volume->limits.commit_interval_ns;
+
+    if (volume_writable(volume))
+        return true;
+    if (volume->changed || writeback_dirty_bytes(volume) > 0 ||
+        (volume->layout->idle && volume->idle_next_ns != INT64_MAX))
+        return false;
+    return clock_now(volume->clock) - volume->changed_ns > 2 * quiet_ns;
+}
+
+/* When something may be due next, at the latest. */
+static struct timespec flusher_next(const struct volume *volume) {
+    int64_t interval = volume->machine.writeback_interval_ns;
     struct timespec until;
-    int64_t ns;
-    bool go_on;
 
     if (interval > FLUSHER_INTERVAL_NS)
         interval = FLUSHER_INTERVAL_NS;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    ns = until.tv_nsec + interval;
+    int64_t ns = until.tv_nsec + interval;
     until.tv_sec += ns / NS_PER_SEC;
     until.tv_nsec = ns % NS_PER_SEC;
+    return until;
+}
+
+/* Sleeps until woken, or until something may be due. False: stop. */
+static bool flusher_sleep(struct flusher *flusher) {
+    const struct timespec until = flusher_next(flusher->volume);
+    bool go_on;
+
+    flusher->asleep = true;
+    if (!flusher_may_rest(flusher->volume))
+        flusher->asleep = false;
     pthread_mutex_lock(&flusher->mutex);
-    while (!flusher->stop && !flusher->woken)
-        if (pthread_cond_timedwait(&flusher->changed, &flusher->mutex, &until) == ETIMEDOUT)
+    while (!flusher->stop && !flusher->woken) {
+        if (flusher->asleep)
+            pthread_cond_wait(&flusher->changed, &flusher->mutex);
+        else if (pthread_cond_timedwait(&flusher->changed, &flusher->mutex, &until) == ETIMEDOUT)
             break;
+    }
+    flusher->asleep = false;
     flusher->woken = false;
     go_on = !flusher->stop;
     pthread_mutex_unlock(&flusher->mutex);
@@ -414,6 +445,17 @@ void flusher_wake(struct volume *volume) {
         return;
     pthread_mutex_lock(&flusher->mutex);
     flusher->woken = true;
+    pthread_cond_signal(&flusher->changed);
+    pthread_mutex_unlock(&flusher->mutex);
+}
+
+void flusher_rouse(struct volume *volume) {
+    struct flusher *flusher = volume->flusher;
+
+    if (!flusher || !flusher->asleep)
+        return;
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->asleep = false;
     pthread_cond_signal(&flusher->changed);
     pthread_mutex_unlock(&flusher->mutex);
 }
