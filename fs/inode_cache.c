@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/slab.h"
 #include "fs/volume_internal.h"
 
 #define INITIAL_BUCKETS 1024u
@@ -27,7 +28,7 @@ struct inode_cache {
     uint32_t limit;              /* of idle inodes */
     struct inode_list lru;       /* head: least recently used */
     struct inode_list dirty;
-    struct recycler recycler;
+    struct slab_cache inodes;
 };
 
 int inode_cache_create(struct volume *volume, struct inode_cache **out) {
@@ -41,7 +42,7 @@ int inode_cache_create(struct volume *volume, struct inode_cache **out) {
         return -ENOMEM;
     }
     cache->volume = volume;
-    cache->recycler.size = sizeof(struct inode) + volume->layout->inode_private_size;
+    slab_init(&cache->inodes, sizeof(struct inode) + volume->layout->inode_private_size);
     cache->bucket_count = INITIAL_BUCKETS;
     uint64_t limit = volume->machine.memory_bytes / BYTES_PER_INODE;
     cache->limit = limit < INODES_MIN       ? INODES_MIN
@@ -58,7 +59,7 @@ void inode_cache_destroy(struct inode_cache *cache) {
     if (!cache)
         return;
     assert(cache->count == 0);
-    recycle_drain(&cache->recycler);
+    slab_drain(&cache->inodes);
     pthread_mutex_destroy(&cache->mutex);
     free(cache->buckets);
     free(cache);
@@ -132,7 +133,7 @@ struct inode *inode_cache_new(struct volume *volume) {
     struct inode_cache *cache = volume->inode_cache;
 
     pthread_mutex_lock(&cache->mutex);
-    struct inode *inode = recycle_get(&cache->recycler);
+    struct inode *inode = slab_take(&cache->inodes);
     pthread_mutex_unlock(&cache->mutex);
     if (!inode)
         return NULL;
@@ -143,7 +144,7 @@ struct inode *inode_cache_new(struct volume *volume) {
 
 static void recycle(struct inode_cache *cache, struct inode *inode) {
     pthread_mutex_lock(&cache->mutex);
-    recycle_put(&cache->recycler, inode);
+    slab_give(&cache->inodes, inode);
     pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -275,9 +276,18 @@ static bool release(struct inode_cache *cache, struct inode *inode, uint32_t cou
     return dead;
 }
 
-void volume_put(struct inode *inode, uint32_t count) {
-    if (inode && count && release(inode->volume->inode_cache, inode, count))
+static void put(struct inode *inode, uint32_t count) {
+    if (release(inode->volume->inode_cache, inode, count))
         delete_inode(inode);
+}
+
+void volume_put(struct inode *inode, uint32_t count) {
+    if (!inode || !count)
+        return;
+    struct volume *volume = inode->volume;
+    put(inode, count);
+    /* No operation need follow for a long time: the kernel forgets what it has not used. */
+    inode_cache_tidy(volume);
 }
 
 void volume_put_all(struct volume *volume) {
@@ -287,16 +297,10 @@ void volume_put_all(struct volume *volume) {
         struct inode *next;
         for (struct inode *inode = cache->buckets[i]; inode; inode = next) {
             next = inode->hash_next;
-            volume_put(inode, inode->references);
+            if (inode->references)
+                put(inode, inode->references);
         }
     }
-}
-
-bool inode_cache_over_limit(struct volume *volume) {
-    const struct inode_cache *cache = volume->inode_cache;
-
-    /* A racy read: the answer only decides when to tidy up. */
-    return cache->idle_count > cache->limit + cache->limit / 8;
 }
 
 /* Takes idle inodes away until `keep` are left; dirty ones only with `lossy`. */
@@ -326,12 +330,21 @@ void inode_cache_trim(struct volume *volume, uint32_t keep) {
     take_away(volume, keep, false);
 }
 
-void inode_cache_purge(struct volume *volume) {
-    take_away(volume, 0, true);
+void inode_cache_tidy(struct volume *volume) {
+    const struct inode_cache *cache = volume->inode_cache;
+
+    /* A racy read: it only decides when. */
+    if (cache->idle_count <= cache->limit + cache->limit / 8)
+        return;
+    pthread_rwlock_wrlock(&volume->lock);
+    if (!volume->read_only)
+        inode_cache_store_dirty(volume);
+    inode_cache_trim(volume, cache->limit);
+    pthread_rwlock_unlock(&volume->lock);
 }
 
-uint32_t inode_cache_limit(const struct volume *volume) {
-    return volume->inode_cache->limit;
+void inode_cache_purge(struct volume *volume) {
+    take_away(volume, 0, true);
 }
 
 void inode_mark_dirty(struct inode *inode) {

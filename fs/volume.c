@@ -122,13 +122,7 @@ struct timestamp volume_now(struct volume *volume) {
 }
 
 void volume_end_operation(struct volume *volume) {
-    if (inode_cache_over_limit(volume)) {
-        pthread_rwlock_wrlock(&volume->lock);
-        if (!volume->read_only)
-            inode_cache_store_dirty(volume);
-        inode_cache_trim(volume, inode_cache_limit(volume));
-        pthread_rwlock_unlock(&volume->lock);
-    }
+    inode_cache_tidy(volume);
     if (clock_is_virtual(volume->clock))
         volume_tick(volume);
 }

@@ -41,9 +41,9 @@ void inode_cache_trim(struct volume *volume, uint32_t keep);
 /* Takes all of them away, at unmount: what is still dirty could not be stored, which sync has
  * reported. Exclusive lock. */
 void inode_cache_purge(struct volume *volume);
-/* How many unreferenced inodes are kept, and whether there are clearly more. */
-uint32_t inode_cache_limit(const struct volume *volume);
-bool inode_cache_over_limit(struct volume *volume);
+/* Trims the cache if it holds clearly more unreferenced inodes than its memory allows. Holding no
+ * lock. */
+void inode_cache_tidy(struct volume *volume);
 
 /* Something changes that write-back, a commit or the layout's idle work will have to do with: every
  * step, inode made dirty and first dirty page says so. Wakes the flusher, which sleeps for good
