@@ -1,59 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/memory. File contents: an array of pages a file. `reserve` allocates pages of
- * zeros, so that a write which was accepted can always be stored, and preallocating is the same;
- * `load` and `store` copy.
+ * Layer: layouts/memory. File contents: pages in a tree by their index, so that one far out costs
+ * no more than one near the beginning. `reserve` allocates pages of zeros, so that a write which
+ * was accepted can always be stored, and preallocating is the same; `load` and `store` copy.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "layouts/memory/memory.h"
 
 #define SECTORS_PER_PAGE (PAGE_SIZE_BYTES / 512)
 
-static void *page_at(const struct memory_node *node, uint64_t index) {
-    return index < node->page_slots ? node->pages[index] : NULL;
+static int compare_pages(struct memory_page *a, struct memory_page *b) {
+    return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int grow_slots(struct memory_node *node, uint64_t slots) {
-    uint64_t wanted = node->page_slots ? node->page_slots : 1;
+RB_GENERATE_INTERNAL(memory_page_tree, memory_page, by_index, compare_pages,
+                     static __attribute__((unused)))
 
-    if (slots <= node->page_slots)
-        return 0;
-    while (wanted < slots)
-        wanted *= 2;
-    if (wanted > SIZE_MAX / sizeof(void *))
-        return -EFBIG;
-    void **pages = realloc(node->pages, wanted * sizeof(void *));
-    if (!pages)
-        return -ENOSPC;
-    memset(pages + node->page_slots, 0, (wanted - node->page_slots) * sizeof(void *));
-    node->pages = pages;
-    node->page_slots = wanted;
-    return 0;
+/* The first page at `index` or behind, or NULL. */
+static struct memory_page *page_from(struct memory_node *node, uint64_t index) {
+    return RB_NFIND(memory_page_tree, &node->pages, &(struct memory_page){.index = index});
+}
+
+static struct memory_page *page_next(struct memory_page *page) {
+    return RB_NEXT(memory_page_tree, &node->pages, page);
 }
 
 static int add_page(struct memory *memory, struct memory_node *node, uint64_t index) {
-    if (node->pages[index])
-        return 0;
+    struct memory_page *page;
+
     if (memory->used_pages >= memory->total_pages)
         return -ENOSPC;
-    node->pages[index] = recycle_get(&memory->pages);
-    if (!node->pages[index])
+    page = recycle_get_dirty(&memory->pages);
+    if (!page)
         return -ENOSPC;
+    *page = (struct memory_page){.index = index, .data = recycle_get(&memory->page_data)};
+    if (!page->data) {
+        recycle_put(&memory->pages, page);
+        return -ENOSPC;
+    }
+    RB_INSERT(memory_page_tree, &node->pages, page);
     memory->used_pages++;
     node->page_count++;
     return 0;
 }
 
-static void drop_page(struct memory *memory, struct memory_node *node, uint64_t index) {
-    if (!page_at(node, index))
-        return;
-    recycle_put(&memory->pages, node->pages[index]);
-    node->pages[index] = NULL;
-    memory->used_pages--;
-    node->page_count--;
+/* Frees the pages from `first` up to, not including, `end`. */
+static void drop_pages(struct memory *memory, struct memory_node *node, uint64_t first,
+                       uint64_t end) {
+    struct memory_page *page = page_from(node, first), *next;
+
+    for (; page && page->index < end; page = next) {
+        next = page_next(page);
+        RB_REMOVE(memory_page_tree, &node->pages, page);
+        recycle_put(&memory->page_data, page->data);
+        recycle_put(&memory->pages, page);
+        memory->used_pages--;
+        node->page_count--;
+    }
 }
 
 int64_t memory_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
@@ -61,12 +66,15 @@ int64_t memory_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
     struct memory_node *node = memory_node_of(inode);
     uint64_t first = offset / PAGE_SIZE_BYTES;
     uint64_t end = (offset + length - 1) / PAGE_SIZE_BYTES + 1;
+    struct memory_page *present = page_from(node, first);
     uint64_t index = first;
-    int error = grow_slots(node, end);
+    int error = 0;
 
-    while (!error && index < end) {
-        error = add_page(memory, node, index);
-        index += !error;
+    for (; !error && index < end; index += !error) {
+        if (present && present->index == index)
+            present = page_next(present);
+        else
+            error = add_page(memory, node, index);
     }
     inode->sectors = node->page_count * SECTORS_PER_PAGE;
     if (index == first)
@@ -79,11 +87,16 @@ int64_t memory_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
 static void each_page(struct memory_node *node, const struct data_range *range,
                       void (*copy)(void *page, void *memory)) {
     uint64_t index = range->offset / PAGE_SIZE_BYTES;
+    struct memory_page *page = page_from(node, index);
 
     for (int i = 0; i < range->vector_count; i++) {
         char *at = range->vector[i].iov_base;
-        for (size_t done = 0; done < range->vector[i].iov_len; done += PAGE_SIZE_BYTES)
-            copy(page_at(node, index++), at + done);
+        for (size_t done = 0; done < range->vector[i].iov_len; done += PAGE_SIZE_BYTES, index++) {
+            bool present = page && page->index == index;
+            copy(present ? page->data : NULL, at + done);
+            if (present)
+                page = page_next(page);
+        }
     }
 }
 
@@ -116,8 +129,7 @@ int memory_truncate(struct inode *inode, uint64_t size) {
 
     if (size > inode->size) /* and keep what was preallocated */
         return 0;
-    for (uint64_t index = keep; index < node->page_slots; index++)
-        drop_page(memory, node, index);
+    drop_pages(memory, node, keep, UINT64_MAX);
     inode->sectors = node->page_count * SECTORS_PER_PAGE;
     return 0;
 }
@@ -128,50 +140,42 @@ int memory_punch(struct inode *inode, uint64_t offset, uint64_t length) {
     uint64_t first = offset / PAGE_SIZE_BYTES + (offset % PAGE_SIZE_BYTES != 0);
     uint64_t end = (offset + length) / PAGE_SIZE_BYTES;
 
-    for (uint64_t index = first; index < end && index < node->page_slots; index++)
-        drop_page(memory, node, index);
+    drop_pages(memory, node, first, end);
     inode->sectors = node->page_count * SECTORS_PER_PAGE;
     return 0;
 }
 
-/* Pages that go are dropped, then the rest of the array moves. */
+/* Pages that go are dropped, then the others move; their order, all that the tree needs, stays. */
 int memory_collapse(struct inode *inode, uint64_t offset, uint64_t length) {
     struct memory_node *node = memory_node_of(inode);
-    uint64_t first = offset / PAGE_SIZE_BYTES, end = (offset + length) / PAGE_SIZE_BYTES;
     int error = memory_punch(inode, offset, length);
 
-    if (error || first >= node->page_slots)
+    if (error)
         return error;
-    uint64_t moved = end < node->page_slots ? node->page_slots - end : 0;
-    memmove(node->pages + first, node->pages + end, moved * sizeof(void *));
-    memset(node->pages + first + moved, 0, (node->page_slots - first - moved) * sizeof(void *));
+    for (struct memory_page *page = page_from(node, offset / PAGE_SIZE_BYTES); page;
+         page = page_next(page))
+        page->index -= length / PAGE_SIZE_BYTES;
     return 0;
 }
 
 int memory_insert(struct inode *inode, uint64_t offset, uint64_t length) {
     struct memory_node *node = memory_node_of(inode);
-    uint64_t first = offset / PAGE_SIZE_BYTES, count = length / PAGE_SIZE_BYTES;
-    uint64_t used = node->page_slots;
 
-    while (used > first && !node->pages[used - 1])
-        used--;
-    if (used <= first)
-        return 0;
-    int error = grow_slots(node, used + count);
-    if (error)
-        return error;
-    memmove(node->pages + first + count, node->pages + first, (used - first) * sizeof(void *));
-    memset(node->pages + first, 0, count * sizeof(void *));
+    for (struct memory_page *page = page_from(node, offset / PAGE_SIZE_BYTES); page;
+         page = page_next(page))
+        page->index += length / PAGE_SIZE_BYTES;
     return 0;
 }
 
 int memory_map(struct inode *inode, uint64_t offset, struct extent *extent) {
-    const struct memory_node *node = memory_node_of(inode);
-    uint64_t index = offset / PAGE_SIZE_BYTES, end = index + 1;
-    bool stored = page_at(node, index) != NULL;
+    uint64_t index = offset / PAGE_SIZE_BYTES, end = index;
+    struct memory_page *page = page_from(memory_node_of(inode), index);
+    bool stored = page && page->index == index;
 
-    while (end < node->page_slots && (page_at(node, end) != NULL) == stored)
+    for (; stored && page && page->index == end; page = page_next(page))
         end++;
+    if (!stored)
+        end = page ? page->index : INT64_MAX / PAGE_SIZE_BYTES + 1;
     *extent = (struct extent){
         .offset = index * PAGE_SIZE_BYTES,
         .length = (end - index) * PAGE_SIZE_BYTES,
@@ -181,9 +185,5 @@ int memory_map(struct inode *inode, uint64_t offset, struct extent *extent) {
 }
 
 void memory_data_free(struct memory *memory, struct memory_node *node) {
-    for (uint64_t index = 0; index < node->page_slots; index++)
-        drop_page(memory, node, index);
-    free(node->pages);
-    node->pages = NULL;
-    node->page_slots = 0;
+    drop_pages(memory, node, 0, UINT64_MAX);
 }

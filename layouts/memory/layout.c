@@ -179,6 +179,7 @@ static int memory_unmount(struct volume *volume) {
             node_free(memory, memory->nodes[ino]);
     }
     recycle_drain(&memory->pages);
+    recycle_drain(&memory->page_data);
     free(memory->nodes);
     free(memory->free_numbers);
     free(memory);
@@ -191,7 +192,8 @@ static int memory_mount(struct volume *volume, const struct options *given) {
     if (!memory)
         return -ENOMEM;
     memory->total_pages = (uint64_t)options_number(given, "size") / PAGE_SIZE_BYTES;
-    memory->pages.size = PAGE_SIZE_BYTES;
+    memory->pages.size = sizeof(struct memory_page);
+    memory->page_data.size = PAGE_SIZE_BYTES;
     memory->next_number = ROOT_INO;
     volume->layout_data = memory;
     volume->limits = (struct layout_limits){

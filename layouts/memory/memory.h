@@ -41,13 +41,21 @@ struct memory_xattr {
     void *value;
 };
 
+/* A page of a file. Where there is none, is a hole. */
+struct memory_page {
+    RB_ENTRY(memory_page) by_index;
+    uint64_t index; /* offset in the file / PAGE_SIZE_BYTES */
+    void *data;
+};
+
+RB_HEAD(memory_page_tree, memory_page);
+
 /* What a disk layout would keep on disk for one inode. */
 struct memory_node {
     uint64_t ino;
     struct inode attributes; /* only the attributes part is used */
-    /* regular files: one pointer a page, NULL for a hole */
-    void **pages;
-    uint64_t page_slots;
+    /* regular files */
+    struct memory_page_tree pages;
     uint64_t page_count;
     char *target; /* symlinks */
     /* directories */
@@ -66,7 +74,7 @@ struct memory {
     uint64_t free_count;
     uint64_t next_number;
     uint64_t total_pages, used_pages;
-    struct recycler pages; /* memory for pages */
+    struct recycler pages, page_data; /* memory for struct memory_page and what is in it */
     uint32_t generation;
 };
 

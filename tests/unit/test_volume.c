@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * fs/volume*.c, the rules that POSIX and Linux have for every filesystem, on every layout: set-id
- * bits, access times, whiteouts.
+ * bits, access times, whiteouts, holes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -278,6 +278,53 @@ START_TEST(nameless) {
 }
 END_TEST
 
+/* --- holes --- */
+
+/* A page far from the others costs what one page costs, on every format that can hold it. */
+START_TEST(far_apart) {
+    static const uint64_t places[] = {
+        0, 15 << 12, 16 << 12, UINT64_C(1) << 30, UINT64_C(1) << 44, UINT64_C(1) << 60};
+    struct volume_usage before, after;
+    uint64_t end = 0;
+    int count = 0;
+
+    start(_i, NULL);
+    struct inode *file = make("sparse", S_IFREG | 0644);
+    ck_assert_int_eq(volume_statfs(f.volume, &before), 0);
+    for (; count < 6 && places[count] < f.volume->limits.file_size_max - 4096; count++) {
+        ck_assert_int_eq(volume_write(file, &places[count], 8, places[count]), 8);
+        end = places[count] + 8;
+    }
+    ck_assert_int_ge(count, 4);
+    ck_assert_int_eq(volume_sync(f.volume), 0);
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    ck_assert_uint_eq(file->size, end);
+    for (int i = 0; i < count; i++) {
+        uint64_t found = 1, hole = places[i] + 4096;
+
+        ck_assert_int_eq(volume_read(file, &found, 8, places[i]), 8);
+        ck_assert_uint_eq(found, places[i]);
+        ck_assert_int_eq(volume_read(file, &found, 8, places[i] + 4088), hole < end ? 8 : 0);
+        ck_assert_int_eq(volume_seek(file, places[i], SEEK_DATA), places[i]);
+        if (i == 1) /* the third is the second's neighbour */
+            hole += 4096;
+        ck_assert_int_eq(volume_seek(file, places[i], SEEK_HOLE), hole < end ? hole : end);
+        if (i > 2)
+            ck_assert_int_eq(volume_seek(file, places[i - 1] + 4096, SEEK_DATA), places[i]);
+    }
+    ck_assert_int_eq(
+        volume_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8, UINT64_C(1) << 30),
+        0);
+    ck_assert_int_eq(volume_seek(file, 4096, SEEK_DATA), places[3]);
+    ck_assert_int_eq(volume_truncate(file, 0), 0);
+    ck_assert_int_eq(volume_sync(f.volume), 0);
+    ck_assert_int_eq(volume_statfs(f.volume, &after), 0);
+    ck_assert_uint_eq(before.free, after.free);
+    volume_put(file, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("volume");
     TCase *tests = tcase_create("rules");
@@ -288,6 +335,7 @@ int main(void) {
     tcase_add_loop_test(tests, whiteouts, 0, FIXTURE_TYPE_COUNT * 4);
     tcase_add_loop_test(tests, whiteouts_refused, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, nameless, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, far_apart, 0, FIXTURE_TYPE_COUNT);
     suite_add_tcase(suite, tests);
     return fixture_run(suite);
 }
