@@ -16,6 +16,7 @@ build_packages=(
 )
 check_packages=(
     check e2fsprogs fuse2fs attr acl clang-format clang-tidy cppcheck shellcheck python3
+    git sqlite3 postgresql rsync stress-ng dbench fio # run on mounts
 )
 
 case ${1:-} in
@@ -53,5 +54,13 @@ install() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
 }
+# Tests start servers of their own: that the package brings no running one is said to it while it is
+# installed.
+no_cluster=/etc/postgresql-common/createcluster.d/layoutfs-tests.conf
+if [[ " ${missing[*]} " = *" postgresql "* ]]; then
+    "${as_root[@]}" mkdir -p "${no_cluster%/*}"
+    echo "create_main_cluster = false" | "${as_root[@]}" tee "$no_cluster" >/dev/null
+    trap '"${as_root[@]}" rm -f "$no_cluster"' EXIT
+fi
 # The package lists may be absent or old: a second try is made with new ones.
 install || { "${as_root[@]}" apt-get update -qq && install; }

@@ -7,6 +7,7 @@
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
 
 # How much more than in `make check` is to be done.
+# shellcheck disable=SC2034 # for the scripts
 factor=${LAYOUTFS_TEST_FACTOR:-1}
 
 # Shared by all cases: the type under test, its mount point, and its image if it has one.

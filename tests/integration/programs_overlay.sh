@@ -104,7 +104,7 @@ use_overlay() {
         skip "overlays may not be mounted"
     fi
     umount "$merged"
-    rm -r "$ram"/*
+    rm -r "${ram:?}"/*
     mkdir "$ram/upper" "$ram/work"
     use_as "$mount_point/lower" "$ram/upper" "$ram/work"
 

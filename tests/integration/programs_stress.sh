@@ -20,10 +20,10 @@ use_stress() {
     done
     stress-ng --verify --temp-path "$mount_point" --timeout $((6 * factor)) --metrics-brief \
         --hdd-bytes 8M --iomix-bytes 8M --copy-file-bytes 128M --fallocate-bytes 8M \
-        --dirdeep-inodes 2000 \
+        --sync-file-bytes 8M --dirdeep-inodes 2000 \
         "${arguments[@]}" >stress.log 2>&1 || fail "$type: $(grep -v metrc: stress.log)"
-    rm -rf "$mount_point"/*
+    rm -rf "${mount_point:?}"/*
     dbench -D "$mount_point" -t $((2 * factor)) 3 >dbench.log 2>&1 || fail "$type: $(tail dbench.log)"
     ! grep -E 'ERROR|failed in' dbench.log || fail "$type: dbench has met errors"
 }
-on_every_type use_stress
+on_every_type use_stress 2G
