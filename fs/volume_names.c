@@ -127,6 +127,24 @@ static void new_inode_fill(struct inode *inode, const struct inode *dir,
     inode->atime = inode->mtime = inode->ctime = inode->btime = volume_now(inode->volume);
 }
 
+/* A directory may hand its project on; then only what is of the project can be moved or linked to
+ * it. */
+static bool hands_project_on(const struct inode *dir) {
+    return dir->volume->limits.projects && dir->flags & INODE_PROJECT_INHERIT;
+}
+
+static void inherit_project(const struct inode *dir, struct inode *inode) {
+    if (!hands_project_on(dir))
+        return;
+    inode->project = dir->project;
+    if (S_ISDIR(inode->mode))
+        inode->flags |= INODE_PROJECT_INHERIT;
+}
+
+static bool project_forbids(const struct inode *dir, const struct inode *inode) {
+    return hands_project_on(dir) && dir->project != inode->project;
+}
+
 /* An inode that got no name: the caller's put, as its last one, frees it. */
 static void new_inode_fail(struct inode *inode) {
     const struct layout *layout = inode->volume->layout;
@@ -151,6 +169,7 @@ static int new_inode_make(struct inode *dir, struct inode *inode,
         inode->ino = 0;
         return error;
     }
+    inherit_project(dir, inode);
     error = volume_acl_create(dir, inode, request->umask);
     if (!error && S_ISLNK(inode->mode)) {
         inode->size = strlen(request->target);
@@ -294,6 +313,8 @@ static int link_locked(struct inode *inode, struct inode *dir, const char *name,
         error = -EPERM;
     if (!error && inode->nlink == 0 && !inode->nameless)
         error = -ENOENT;
+    if (!error && project_forbids(dir, inode))
+        error = -EXDEV;
     if (!error)
         error = name_absent(dir, name, length);
     if (!error && inode->nlink >= volume->limits.link_max)
@@ -478,6 +499,9 @@ static int rename_check(const struct rename *r) {
     bool moves = r->source_dir != r->target_dir;
     int error = movable(r->source_dir, r->inode);
 
+    if (!error && (project_forbids(r->target_dir, r->inode) ||
+                   (exchange && project_forbids(r->source_dir, r->victim))))
+        error = -EXDEV;
     if (!error && r->victim)
         error = movable(r->target_dir, r->victim);
     if (!error && moves && S_ISDIR(r->inode->mode))
