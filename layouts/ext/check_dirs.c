@@ -246,7 +246,7 @@ static int set_links(struct check *check, uint64_t ino, uint16_t links) {
     if (rc < 0)
         return rc;
     le16_store(&record->i_links_count, links);
-    buffer_dirty(buffer);
+    ext_inode_record_changed(&check->ext, ino, buffer, record);
     buffer_put(buffer);
     return 0;
 }
