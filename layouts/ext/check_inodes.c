@@ -26,9 +26,9 @@ struct subject {
     uint32_t bad_pointers;
 };
 
-static uint64_t record_size(const struct ext_disk_inode *record) {
+static uint64_t record_size(const struct ext *ext, const struct ext_disk_inode *record) {
     uint64_t size = le32_load(record->i_size);
-    if (S_ISREG(le16_load(record->i_mode)))
+    if (S_ISREG(le16_load(record->i_mode)) || ext->geometry.incompat & EXT_INCOMPAT_LARGEDIR)
         size |= (uint64_t)le32_load(record->i_size_high) << 32;
     return size;
 }
@@ -182,7 +182,7 @@ static void check_size(struct subject *subject) {
     struct check *check = subject->check;
     const struct ext_geometry *geometry = &check->ext.geometry;
     uint32_t mode = le16_load(subject->record->i_mode);
-    uint64_t size = record_size(subject->record);
+    uint64_t size = record_size(&check->ext, subject->record);
     uint64_t end = subject->end << geometry->block_bits;
     if (S_ISLNK(mode))
         check_symlink_size(subject, size);

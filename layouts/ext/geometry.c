@@ -122,6 +122,10 @@ static int load_revision(const struct load *load, const struct ext_disk_super *s
     geometry->compat = le32_load(super->s_feature_compat);
     geometry->incompat = le32_load(super->s_feature_incompat);
     geometry->ro_compat = le32_load(super->s_feature_ro_compat);
+    if (!ext_super_checksum_valid(super)) {
+        log_error(load->log, "%s: super block: its checksum is wrong; run e2fsck", load->name);
+        return -EUCLEAN;
+    }
     geometry->backup_groups[0] = le32_load(super->s_backup_bgs[0]);
     geometry->backup_groups[1] = le32_load(super->s_backup_bgs[1]);
     return 0;

@@ -86,7 +86,7 @@ int ext_htree_open(struct inode *dir, struct ext_htree_path *path) {
     else if (info->unused_flags & 1)
         fault = "it has flags that nobody knows";
     else if (info->indirect_levels >= ext_htree_levels(ext))
-        fault = "it has more levels than the volume allows";
+        fault = "it has more than two levels";
     if (fault) {
         buffer_put(buffer);
         return htree_unusable(dir, 0, fault);

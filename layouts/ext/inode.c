@@ -195,6 +195,11 @@ static int slots_load(struct inode *inode, const struct ext_disk_inode *record) 
     return 0;
 }
 
+/* i_size_high was i_dir_acl once. */
+static bool has_wide_size(const struct ext *ext, uint32_t mode) {
+    return S_ISREG(mode) || (S_ISDIR(mode) && ext->geometry.incompat & EXT_INCOMPAT_LARGEDIR);
+}
+
 static int record_decode(struct inode *inode, const struct ext_disk_inode *record) {
     struct ext *ext = ext_of(inode->volume);
     struct ext_inode *private = ext_inode_of(inode);
@@ -214,7 +219,7 @@ static int record_decode(struct inode *inode, const struct ext_disk_inode *recor
     inode->sectors = ext_record_sectors(ext, record);
     inode->rdev = 0;
     inode->size = le32_load(record->i_size);
-    if (S_ISREG(inode->mode))
+    if (has_wide_size(ext, inode->mode))
         inode->size |= (uint64_t)le32_load(record->i_size_high) << 32;
     inode->atime = TIME_LOAD(private, record, atime);
     inode->ctime = TIME_LOAD(private, record, ctime);
@@ -299,7 +304,7 @@ static void record_encode(struct inode *inode, struct ext_disk_inode *record) {
     if (ext->geometry.incompat & EXT_INCOMPAT_64BIT)
         le16_store(&record->i_file_acl_high, (uint16_t)(private->file_acl >> 32));
     le32_store(&record->i_size, (uint32_t)inode->size);
-    if (S_ISREG(inode->mode)) {
+    if (has_wide_size(ext, inode->mode)) {
         le32_store(&record->i_size_high, (uint32_t)(inode->size >> 32));
         if (inode->size > SIZE_MAX_SMALL)
             ext_feature_announce(ext, &ext->geometry.ro_compat, &ext->super.s_feature_ro_compat,

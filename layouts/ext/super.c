@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define LINK_MAX_EXT2  32000u
+#define LINK_MAX_EXT4  65000u
 #define SECONDS_32_MIN (-INT64_C(0x80000000))
 #define SECONDS_32_MAX INT64_C(0x7FFFFFFF)
 #define SECONDS_34_MAX (SECONDS_32_MIN + (INT64_C(1) << 34) - 1) /* two more bits: year 2446 */
@@ -189,8 +190,10 @@ static void set_limits(const struct ext *ext, struct layout_limits *limits) {
     const struct ext_geometry *geometry = &ext->geometry;
     bool wide_times = geometry->inode_size > EXT_INODE_BASE_SIZE;
     limits->file_size_max = ext_file_size_max(ext);
-    limits->link_max = LINK_MAX_EXT2;
-    limits->subdir_max = LINK_MAX_EXT2;
+    limits->subdirs_uncounted = geometry->ro_compat & EXT_RO_COMPAT_DIR_NLINK;
+    bool ext4 = limits->subdirs_uncounted || geometry->incompat & EXT_INCOMPAT_EXTENTS;
+    limits->link_max = ext4 ? LINK_MAX_EXT4 : LINK_MAX_EXT2;
+    limits->subdir_max = limits->link_max;
     limits->symlink_max = geometry->block_size - 1;
     limits->time_granularity_ns = wide_times ? 1 : (uint32_t)NS_PER_SEC;
     limits->time_min = (struct timestamp){SECONDS_32_MIN, 0};
