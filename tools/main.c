@@ -25,6 +25,7 @@ static const struct tool tools[] = {
     {"explain", "tell how a file lies on the disk", tool_explain},
     {"options", "list layouts, types, strategies and options", tool_options},
     {"bench", "compare layouts on a modelled disk", tool_bench},
+    {"crash", "cut the power at every write, recover, and compare", tool_crash},
 };
 
 #define TOOL_COUNT (sizeof(tools) / sizeof(tools[0]))

@@ -30,5 +30,6 @@ int tool_show(int argc, char **argv);
 int tool_explain(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_bench(int argc, char **argv);
+int tool_crash(int argc, char **argv);
 
 #endif

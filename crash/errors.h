@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: crash. The workload of a recording on a device whose n-th call fails.
+ *
+ * What is asked: either the failure has no effect, and then everything is on the disk; or an error
+ * reaches the caller, and then what was durable before is there, after a repair. Nothing else.
+ */
+#ifndef LAYOUTFS_CRASH_ERRORS_H
+#define LAYOUTFS_CRASH_ERRORS_H
+
+#include "crash/examine.h"
+
+/* How a call fails: alone or with all that follow; at submission or when it is waited for. */
+#define ERROR_WAYS 4u
+extern const char error_way_letters[ERROR_WAYS + 1];
+
+struct error_outcome {
+    bool reached;  /* the call was made, and failed */
+    bool reported; /* an operation, or mount or unmount, answered with an error */
+    bool stopped;  /* the volume became read-only, or answered nothing any more */
+};
+
+/* Runs the recording's workload with call `call` failing in one of the ways. True: all is well;
+ * false: `why` (WHY_SIZE) is a finding. */
+bool errors_run(struct examiner *examiner, const struct recording *recording, uint64_t call,
+                unsigned way, bool others, struct error_outcome *outcome, char *why);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: crash. Interface: crash/record.h.
+ */
+#include "crash/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/device/fork.h"
+
+/* Between operations, so that time stamps and commit intervals mean something. */
+#define OPERATION_NS NS_PER_MS
+
+/* --- the base --------------------------------------------------------------------------------- */
+
+static int format_base(const struct crash_config *config, const struct type_promise *promise,
+                       const struct log *log, struct base *base) {
+    const struct layout_type *type;
+    struct options options;
+    int error = layout_find(config->type, &base->layout, &type);
+
+    if (error || !base->layout->format || !base->layout->check) {
+        log_error(log, "%s: no type that can be made and checked", config->type);
+        return error ? error : -ENOTSUP;
+    }
+    error = device_open_ram(config->size ? config->size : promise->size, &base->clock, log,
+                            &base->device);
+    if (error)
+        return error;
+    error = options_init(&options, base->layout->options, OPTION_MKFS, log);
+    if (error)
+        return error;
+    error = type ? options_parse(&options, type->mkfs_options) : 0;
+    if (!error)
+        error = options_parse(&options,
+                              config->mkfs_options ? config->mkfs_options : promise->mkfs_options);
+    if (!error)
+        error = layout_format(config->type, base->device, &options);
+    options_free(&options);
+    return error;
+}
+
+static int poison_base(struct base *base, const struct log *log) {
+    struct volume *volume;
+    int error = mount_borrowed(base, base->device, &base->clock, log, false, &volume);
+
+    if (error)
+        return error;
+    error = perform_poison(volume);
+    int second = volume_close(volume);
+    return error ? error : second;
+}
+
+int base_make(const struct crash_config *config, const struct type_promise *promise,
+              const struct log *log, struct base *base) {
+    *base = (struct base){.type = config->type, .mount_options = config->mount_options};
+    clock_init_virtual(&base->clock, NULL);
+    int error = format_base(config, promise, log, base);
+    if (!error)
+        error = poison_base(base, log);
+    if (!error)
+        return 0;
+    log_error(log, "%s: no volume to start from: %s", config->type, strerror(-error));
+    base_free(base);
+    return error;
+}
+
+void base_free(struct base *base) {
+    device_close(base->device);
+    base->device = NULL;
+}
+
+int mount_borrowed(const struct base *base, struct device *device, struct clock *clock,
+                   const struct log *log, bool read_only, struct volume **volume) {
+    struct volume_config config = {.type = base->type,
+                                   .clock = clock,
+                                   .log = log,
+                                   .options = base->mount_options,
+                                   .read_only = read_only};
+    int error = device_open_borrowed(device, &config.device);
+
+    if (error)
+        return error;
+    config.device->clock = clock;
+    config.device->log = log;
+    error = volume_open(&config, volume);
+    if (error)
+        device_close(config.device);
+    return error;
+}
+
+/* --- recording -------------------------------------------------------------------------------- */
+
+static int add_tree(struct volume *volume, struct recording *recording, char *why, size_t size) {
+    char where[NODE_PATH_MAX];
+    int error = snapshot_take(volume, &recording->trees[recording->tree_count], where);
+
+    if (error)
+        snprintf(why, size, "'%s' cannot be read while nothing is wrong: %s", where,
+                 strerror(-error));
+    else
+        recording->tree_count++;
+    return error;
+}
+
+static int record_operation(struct volume *volume, struct recording *recording, unsigned number,
+                            char *why, size_t size) {
+    const struct op *op = &recording->workload->ops[number];
+
+    clock_wait_until(volume->clock, clock_now(volume->clock) + OPERATION_NS);
+    int error = write_log_mark(&recording->log, MARK_BEGIN(number));
+    if (error)
+        return error;
+    recording->result[number] = perform(volume, op, number);
+    error = write_log_mark(&recording->log, MARK_END(number));
+    if (!error && op_changes(op->kind))
+        error = add_tree(volume, recording, why, size);
+    recording->tree_after[number] = recording->tree_count - 1;
+    return error;
+}
+
+static int record_volume(struct volume *volume, struct recording *recording, char *why,
+                         size_t size) {
+    int error = perform_setup(volume, recording->workload);
+
+    if (error) {
+        snprintf(why, size, "the files to start with cannot be made: %s", strerror(-error));
+        return error;
+    }
+    error = add_tree(volume, recording, why, size);
+    recording->start = recording->log.count;
+    for (unsigned i = 0; i < recording->workload->count && !error; i++)
+        error = record_operation(volume, recording, i, why, size);
+    return error;
+}
+
+static int record_mounted(const struct base *base, struct recording *recording,
+                          struct device *device, struct clock *clock, char *why, size_t size) {
+    unsigned unmount = UNMOUNT(recording->workload);
+    struct volume *volume;
+    int error = mount_borrowed(base, device, clock, NULL, false, &volume);
+
+    if (error) {
+        snprintf(why, size, "mount: %s", strerror(-error));
+        return error;
+    }
+    error = record_volume(volume, recording, why, size);
+    int second = write_log_mark(&recording->log, MARK_BEGIN(unmount));
+    recording->result[unmount] = volume_close(volume);
+    recording->tree_after[unmount] = recording->tree_count - 1;
+    if (!error)
+        error = second;
+    if (!error && recording->result[unmount]) {
+        error = recording->result[unmount];
+        snprintf(why, size, "unmount: %s", strerror(-error));
+    }
+    return error ? error : write_log_mark(&recording->log, MARK_END(unmount));
+}
+
+int recording_make(const struct base *base, const struct workload *workload,
+                   struct recording *recording, char *why, size_t size) {
+    struct clock clock;
+    struct device *fork, *recorder;
+
+    recording->workload = workload;
+    recording->tree_count = 0;
+    recording->start = 0;
+    write_log_clear(&recording->log);
+    clock_init_virtual(&clock, NULL);
+    snprintf(why, size, "no memory");
+    int error = device_open_fork(base->device, &fork);
+    if (error)
+        return error;
+    error = device_open_record(fork, &recording->log, &recorder);
+    if (error) {
+        device_close(fork);
+        return error;
+    }
+    error = record_mounted(base, recording, recorder, &clock, why, size);
+    device_close(recorder);
+    return error;
+}
+
+void recording_free(struct recording *recording) {
+    for (unsigned i = 0; i <= OPS_MAX; i++)
+        snapshot_free(&recording->trees[i]);
+    write_log_free(&recording->log);
+}
