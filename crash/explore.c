@@ -541,7 +541,7 @@ static int replay_state(struct worker *worker, const char *text, const char *sav
                         struct finding *finding, bool *good) {
     struct state state;
     struct oracle oracle;
-    int error = state_parse(text, &worker->recording.log, &state);
+    int error = state_parse(text, &worker->recording.log, worker->recording.start, &state);
 
     if (error)
         return error;

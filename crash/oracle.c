@@ -202,17 +202,42 @@ static bool tree_in_order(const struct oracle *oracle, const struct snapshot *fo
     return false;
 }
 
-/* Does the path mean the same file, with the same contents and target, in every tree from the
- * durable one on? */
-static bool untouched(const struct oracle *oracle, const struct node *node) {
+/* The same inode with the same attributes and blocks; a directory may have other entries. */
+static bool same_but_entries(const struct snapshot *a, const struct node *node,
+                             const struct snapshot *b, const struct node *other) {
+    return node->ino == other->ino && node->mode == other->mode &&
+           (S_ISDIR(node->mode) || node->nlink == other->nlink) &&
+           node->sectors == other->sectors && node->value_length == other->value_length &&
+           memcmp(node->value, other->value, node->value_length) == 0 &&
+           node_same_data(a, node, b, other);
+}
+
+/* Does the path mean the same file, unchanged, in every tree from the durable one on? */
+static bool node_untouched(const struct oracle *oracle, const struct node *node) {
     const struct snapshot *durable = &oracle->recording->trees[oracle->floor];
 
     for (unsigned i = oracle->floor + 1; i <= oracle->newest; i++) {
         const struct snapshot *tree = &oracle->recording->trees[i];
         const struct node *later = snapshot_find(tree, node->path);
 
-        if (!later || later->ino != node->ino || later->mode != node->mode ||
-            later->nlink != node->nlink || !node_same_data(durable, node, tree, later))
+        if (!later || !same_but_entries(durable, node, tree, later))
+            return false;
+    }
+    return true;
+}
+
+/* The same for the node and all directories above it. */
+static bool untouched(const struct oracle *oracle, const struct node *node) {
+    const struct snapshot *durable = &oracle->recording->trees[oracle->floor];
+    char path[NODE_PATH_MAX];
+
+    if (!node_untouched(oracle, node))
+        return false;
+    memcpy(path, node->path, sizeof(path));
+    for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
+        *slash = '\0';
+        const struct node *above = snapshot_find(durable, path);
+        if (!above || !node_untouched(oracle, above))
             return false;
     }
     return true;

@@ -139,6 +139,7 @@ static int take_node(struct volume *volume, struct snapshot *snapshot, size_t nu
     volume_getattr(inode, &attributes);
     node->mode = attributes.mode;
     node->nlink = attributes.nlink;
+    node->sectors = attributes.sectors;
     node->size = S_ISDIR(attributes.mode) ? 0 : attributes.size;
     node->data = snapshot->used;
     error = take_value(node, inode);

@@ -16,6 +16,7 @@ struct node {
     char path[NODE_PATH_MAX]; /* "/A/foo"; the root: "" */
     uint64_t ino;
     uint32_t mode, nlink;  /* mode 0: could not be read */
+    uint64_t sectors;      /* allocated, as st_blocks */
     uint32_t value_length; /* of the attribute; 0: none */
     char value[NODE_VALUE_MAX];
     uint64_t entries; /* of a directory: a sum over names and what they mean */

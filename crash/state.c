@@ -22,7 +22,7 @@ void state_text(const struct state *state, char text[STATE_TEXT_SIZE]) {
                  state->argument);
 }
 
-int state_parse(const char *text, const struct write_log *log, struct state *state) {
+int state_parse(const char *text, const struct write_log *log, size_t start, struct state *state) {
     char kind, rest;
     int fields = sscanf(text, "%zu.%c%" SCNu32 "%c", &state->cut, &kind, &state->argument, &rest);
 
@@ -32,7 +32,7 @@ int state_parse(const char *text, const struct write_log *log, struct state *sta
     else if (fields != 3 || (kind != STATE_DROP && kind != STATE_KEEP && kind != STATE_RANDOM &&
                              kind != STATE_TORN))
         return -EINVAL;
-    return state->cut <= log->count ? 0 : -EINVAL;
+    return state->cut >= start && state->cut <= log->count ? 0 : -EINVAL;
 }
 
 /* --- the list --------------------------------------------------------------------------------- */

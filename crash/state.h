@@ -33,8 +33,8 @@ struct state_list {
 #define STATE_TEXT_SIZE 48
 /* "57.d3". */
 void state_text(const struct state *state, char text[STATE_TEXT_SIZE]);
-/* -EINVAL: the text names no state of the log. */
-int state_parse(const char *text, const struct write_log *log, struct state *state);
+/* -EINVAL: the text names no state of the log from record `start` on. */
+int state_parse(const char *text, const struct write_log *log, size_t start, struct state *state);
 
 /* All states from record `start` on: every write boundary; for each flush epoch at most `subsets`
  * of each kind; torn writes if `tear`. 0 or -ENOMEM. */
