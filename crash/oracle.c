@@ -212,69 +212,72 @@ static bool same_but_entries(const struct snapshot *a, const struct node *node,
            node_same_data(a, node, b, other);
 }
 
-/* Does the path mean the same file, unchanged, in every tree from the durable one on? */
-static bool node_untouched(const struct oracle *oracle, const struct node *node) {
-    const struct snapshot *durable = &oracle->recording->trees[oracle->floor];
+/* Does the path mean the same file, unchanged, in every tree from number `from` on? */
+static bool node_untouched(const struct oracle *oracle, unsigned from, const struct node *node) {
+    const struct snapshot *trees = oracle->recording->trees;
 
-    for (unsigned i = oracle->floor + 1; i <= oracle->newest; i++) {
-        const struct snapshot *tree = &oracle->recording->trees[i];
-        const struct node *later = snapshot_find(tree, node->path);
+    for (unsigned i = from + 1; i <= oracle->newest; i++) {
+        const struct node *later = snapshot_find(&trees[i], node->path);
 
-        if (!later || !same_but_entries(durable, node, tree, later))
+        if (!later || !same_but_entries(&trees[from], node, &trees[i], later))
             return false;
     }
     return true;
 }
 
-/* The same for the node and all directories above it. */
-static bool untouched(const struct oracle *oracle, const struct node *node) {
-    const struct snapshot *durable = &oracle->recording->trees[oracle->floor];
+/* The same for a node of tree `from`, with all directories above it since the last sync. */
+static bool untouched(const struct oracle *oracle, unsigned from, const struct node *node) {
+    const struct snapshot *synced = &oracle->recording->trees[oracle->data_floor];
     char path[NODE_PATH_MAX];
 
-    if (!node_untouched(oracle, node))
+    if (!node_untouched(oracle, from, node))
         return false;
     memcpy(path, node->path, sizeof(path));
     for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
         *slash = '\0';
-        const struct node *above = snapshot_find(durable, path);
-        if (!above || !node_untouched(oracle, above))
+        const struct node *above = snapshot_find(synced, path);
+        if (!above || !node_untouched(oracle, oracle->data_floor, above))
             return false;
     }
     return true;
 }
 
-/* Are the contents the same in all trees that could be on the disk? */
-static bool contents_settled(const struct oracle *oracle, const struct node *node) {
-    struct versions versions;
+/* A node that was durable as it is in tree `from`: if nothing has touched it, it must be there. */
+static bool node_survived(const struct oracle *oracle, unsigned from, const struct node *node,
+                          const struct snapshot *found, char *why, size_t size) {
+    const struct snapshot *durable = &oracle->recording->trees[from];
+    const struct node *other = snapshot_find(found, node->path);
 
-    versions_find(oracle, node->ino, &versions);
-    for (unsigned i = 1; i < versions.count; i++)
-        if (!node_same_data(versions.trees[0], versions.nodes[0], versions.trees[i],
-                            versions.nodes[i]))
-            return false;
+    if (!untouched(oracle, from, node))
+        return true;
+    if (!other || other->ino != node->ino || other->mode != node->mode) {
+        snprintf(why, size, "'%s' was durable and is %s", node->path,
+                 !other             ? "missing"
+                 : other->mode == 0 ? "beyond reading"
+                                    : "another file");
+        return false;
+    }
+    if (S_ISREG(node->mode) && !node_same_data(durable, node, found, other)) {
+        snprintf(why, size, "'%s' was durable and has other contents", node->path);
+        return false;
+    }
     return true;
 }
 
 static bool durable_survived(const struct oracle *oracle, const struct snapshot *found, char *why,
                              size_t size) {
-    const struct snapshot *durable = &oracle->recording->trees[oracle->floor];
+    const struct snapshot *trees = oracle->recording->trees;
+    const struct snapshot *synced = &trees[oracle->data_floor];
 
-    for (size_t i = 0; i < durable->count; i++) {
-        const struct node *node = &durable->nodes[i];
-        const struct node *other = snapshot_find(found, node->path);
+    for (size_t i = 0; i < synced->count; i++)
+        if (!node_survived(oracle, oracle->data_floor, &synced->nodes[i], found, why, size))
+            return false;
+    for (unsigned i = 0; i < oracle->durable_count; i++) {
+        unsigned tree = oracle->durable[i].tree;
+        const struct node *node = snapshot_find_inode(&trees[tree], oracle->durable[i].ino);
 
-        if (!untouched(oracle, node))
-            continue;
-        if (!other || other->ino != node->ino || other->mode != node->mode) {
-            snprintf(why, size, "'%s' was durable and is %s", node->path,
-                     other ? "another file" : "missing");
+        if (node && !node_survived(oracle, tree, node, found, why, size))
             return false;
-        }
-        if (S_ISREG(node->mode) && contents_settled(oracle, node) &&
-            !node_same_data(durable, node, found, other)) {
-            snprintf(why, size, "'%s' was durable and has other contents", node->path);
-            return false;
-        }
     }
     return true;
 }

@@ -10,8 +10,8 @@
  * been there, in this file, since the file was last made durable; zero is allowed where the file
  * was shorter in the meantime.
  *
- * With EXPECT_REPAIR only what was durable, and is not touched by any later operation, must be
- * there.
+ * With EXPECT_REPAIR a file must be there if it was durable, by sync or its own fsync, and neither
+ * it nor a directory above it has been touched by any later operation.
  *
  * Invariants:
  *  1. floor <= newest: both are numbers of trees.
@@ -29,7 +29,7 @@ struct oracle {
     size_t position;
     unsigned floor;      /* metadata is at least as in this tree */
     unsigned newest;     /* the last one that an operation has begun to make */
-    unsigned data_floor; /* contents of all files are at least as in this one */
+    unsigned data_floor; /* all files' contents are at least as in this one: the last sync */
     bool unmounted;      /* everything is in order and durable */
     struct {
         uint64_t ino;
