@@ -30,6 +30,7 @@
 #define LENGTH_DEFAULT  40u
 #define SUBSETS_DEFAULT 12u
 #define AGAIN_EVERY     16u /* states of which one is recovered twice */
+#define CALLS_USUAL     64u /* to the device, in a workload of errors */
 #define PROGRESS_NS     (200 * NS_PER_MS)
 
 /* What the processes share. */
@@ -215,8 +216,9 @@ static void explore_sequence(struct worker *worker, uint64_t ordinal, uint64_t n
 
 /* Fails one call after the other, until the run ends before the call. */
 static void explore_errors(struct worker *worker, uint64_t ordinal, uint64_t number) {
-    struct shared *shared = worker->exploration->shared;
-    uint64_t every = 1 + 400 / (1 + quota_of(worker->exploration, ordinal));
+    const struct exploration *exploration = worker->exploration;
+    struct shared *shared = exploration->shared;
+    uint64_t every = 1 + CALLS_USUAL * exploration->count / (exploration->config.fsck_states + 1);
     unsigned way = (unsigned)(number % ERROR_WAYS);
     struct error_outcome outcome = {.reached = true};
     char why[WHY_SIZE], text[STATE_TEXT_SIZE];
@@ -226,7 +228,7 @@ static void explore_errors(struct worker *worker, uint64_t ordinal, uint64_t num
         return;
     }
     for (uint64_t call = 1; outcome.reached; call++) {
-        bool others = call % every == 0 && worker->examiner.fsck;
+        bool others = (call + ordinal) % every == 0 && worker->examiner.fsck;
 
         snprintf(text, sizeof(text), "%" PRIu64 ".%c", call, error_way_letters[way]);
         worker_at(worker, text);

@@ -213,7 +213,7 @@ static void need(struct maker *maker, enum name name, enum known wanted);
 
 static void make_absent(struct maker *maker, enum name name) {
     if (maker->known[name] == PRESENT_DIRECTORY) {
-        for (enum name child = 0; child < NAMES_EXHAUSTIVE; child++)
+        for (enum name child = 0; child < NAME_ROOT; child++)
             if (name_parent(child) == name)
                 need(maker, child, ABSENT);
         emit(maker, op_new(OP_RMDIR, name, NAME_FOO));
@@ -261,21 +261,26 @@ static void need(struct maker *maker, enum name name, enum known wanted) {
 
 /* The directory is to be moved or removed: what is below it is known from here on. */
 static void settle_children(struct maker *maker, enum name name, bool empty) {
-    for (enum name child = 0; child < NAMES_EXHAUSTIVE; child++) {
-        if (name_parent(child) != name || child == name)
+    for (enum name child = 0; child < NAME_ROOT; child++) {
+        if (name_parent(child) != name)
             continue;
-        if (empty || maker->known[child] == UNKNOWN)
+        if (maker->known[child] == UNKNOWN)
+            maker->known[child] = ABSENT;
+        else if (empty)
             need(maker, child, ABSENT);
     }
 }
 
-static void exchange_known(struct maker *maker, const struct op *op) {
-    enum known first = maker->known[op->name];
+/* What is known of the two names changes places; of directories, what is known below them, too. */
+static void exchange_known(struct maker *maker, enum name name, enum name other) {
+    enum known first = maker->known[name];
 
-    maker->known[op->name] = maker->known[op->other];
-    maker->known[op->other] = first;
-    if (op->name == NAME_A) /* B was empty, and now A is */
-        now(maker, NAME_A_FOO, ABSENT), now(maker, NAME_A_BAR, ABSENT);
+    maker->known[name] = maker->known[other];
+    maker->known[other] = first;
+    if (name == NAME_A && other == NAME_B) {
+        exchange_known(maker, NAME_A_FOO, NAME_B_FOO);
+        exchange_known(maker, NAME_A_BAR, NAME_B_BAR);
+    }
 }
 
 static void prepare_two(struct maker *maker, const struct op *op) {
@@ -285,8 +290,10 @@ static void prepare_two(struct maker *maker, const struct op *op) {
 
     need(maker, op->name, present);
     need(maker, op->other, over ? present : ABSENT);
-    if (directory)
+    if (directory) {
         settle_children(maker, op->name, false);
+        settle_children(maker, op->other, op->kind == OP_RENAME_OVER);
+    }
 }
 
 static void prepare(struct maker *maker, const struct op *op) {
@@ -332,11 +339,11 @@ static void conclude(struct maker *maker, const struct op *op) {
         break;
     case OP_RENAME:
     case OP_RENAME_OVER:
-        now(maker, op->other, maker->known[op->name]);
+        exchange_known(maker, op->name, op->other);
         now(maker, op->name, ABSENT);
         break;
     case OP_EXCHANGE:
-        exchange_known(maker, op);
+        exchange_known(maker, op->name, op->other);
         break;
     default:
         break;
