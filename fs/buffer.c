@@ -317,6 +317,19 @@ int buffer_get_zeroed(struct buffer_cache *cache, uint64_t block, enum purpose p
     return 0;
 }
 
+struct buffer *buffer_peek(struct buffer_cache *cache, uint64_t block) {
+    struct buffer *buffer;
+
+    pool_lock(cache->pool);
+    buffer = buffer_find(cache, block);
+    if (buffer && (buffer->loading || buffer->read))
+        buffer = NULL;
+    if (buffer)
+        buffer->references++;
+    pool_unlock(cache->pool);
+    return buffer;
+}
+
 void buffer_hold(struct buffer *buffer) {
     buffer->references++;
 }

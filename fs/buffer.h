@@ -35,9 +35,12 @@ struct buffer {
     bool dirty;
     bool pinned;           /* the layout's: not to be written or evicted yet (a journal's, say) */
     bool checked;          /* the layout's: contents were validated since they were read */
+    bool changed;          /* the layout's journal: in the running transaction */
+    uint64_t logged;       /* the layout's journal: the last transaction that has it, 0: none */
     struct inflight *read; /* the core's: the prefetch it arrives with, or NULL */
     struct buffer *hash_next;
     TAILQ_ENTRY(buffer) dirty_link;
+    TAILQ_ENTRY(buffer) change_link; /* the layout's journal: while `changed` */
 };
 
 static inline void *buffer_data(const struct buffer *buffer) {
@@ -58,6 +61,9 @@ int buffer_get(struct buffer_cache *cache, uint64_t block, enum purpose purpose,
  * buffer_dirty. If the block is cached its bytes are zeroed. */
 int buffer_get_zeroed(struct buffer_cache *cache, uint64_t block, enum purpose purpose,
                       struct buffer **buffer);
+/* The block's buffer, referenced, if it is cached and no prefetch is in flight for it; else NULL.
+ * Does not count as a use. */
+struct buffer *buffer_peek(struct buffer_cache *cache, uint64_t block);
 /* One more reference to a referenced buffer. */
 void buffer_hold(struct buffer *buffer);
 /* Gives a reference back. NULL is allowed. */

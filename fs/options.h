@@ -24,7 +24,11 @@ enum option_kind {
     OPTION_TEXT
 };
 
-enum option_scope { OPTION_MKFS = 1, OPTION_MOUNT = 2 };
+enum option_scope {
+    OPTION_MKFS = 1,
+    OPTION_MOUNT = 2,
+    OPTION_UNLISTED = 4, /* with one of the others: works, but is for tests, and not listed */
+};
 
 struct option_choice {
     const char *label;

@@ -376,7 +376,6 @@ void volume_getattr(struct inode *inode, struct attributes *a) {
         .nlink = inode->nlink,
         .rdev = inode->rdev,
         .flags = inode->flags,
-        .project = inode->project,
         .block_size = volume->buffers ? buffer_block_size(volume->buffers) : PAGE_SIZE_BYTES,
     };
     pthread_rwlock_unlock(&volume->lock);
@@ -432,14 +431,6 @@ void inode_clear_setid(struct inode *inode) {
         inode->mode &= ~(uint32_t)S_ISGID;
 }
 
-static uint32_t with_flags(const struct inode *inode, uint32_t flags) {
-    uint32_t settable = SETTABLE_FLAGS;
-
-    if (inode->volume->limits.projects && S_ISDIR(inode->mode))
-        settable |= INODE_PROJECT_INHERIT;
-    return (inode->flags & ~settable) | (flags & settable);
-}
-
 static void apply_attributes(struct inode *inode, unsigned mask, const struct attributes *a) {
     if (mask & SETATTR_MODE)
         inode->mode = (inode->mode & S_IFMT) | (a->mode & 07777);
@@ -451,14 +442,12 @@ static void apply_attributes(struct inode *inode, unsigned mask, const struct at
     if (mask & SETATTR_KILL_SUID_SGID || (new_owner && !(mask & SETATTR_MODE)))
         inode_clear_setid(inode);
     if (mask & SETATTR_FLAGS)
-        inode->flags = with_flags(inode, a->flags);
-    if (mask & SETATTR_PROJECT)
-        inode->project = a->project;
+        inode->flags = (inode->flags & ~SETTABLE_FLAGS) | (a->flags & SETTABLE_FLAGS);
 }
 
 /* An immutable or append-only file takes no change but of its flags, and of its access time. */
 static int setattr_allowed(const struct inode *inode, unsigned mask) {
-    unsigned harmless = SETATTR_FLAGS | SETATTR_PROJECT | SETATTR_CTIME;
+    unsigned harmless = SETATTR_FLAGS | SETATTR_CTIME;
 
     if (inode->flags & INODE_IMMUTABLE && mask & ~harmless)
         return -EPERM;
@@ -469,8 +458,6 @@ static int setattr_allowed(const struct inode *inode, unsigned mask) {
 static int setattr_step(struct inode *inode, unsigned mask, const struct attributes *a) {
     int error = setattr_allowed(inode, mask);
 
-    if (!error && mask & SETATTR_PROJECT && a->project != 0 && !inode->volume->limits.projects)
-        error = -EOPNOTSUPP;
     if (!error && mask & SETATTR_MODE)
         error = volume_acl_chmod(inode, a->mode);
     if (error)
@@ -500,27 +487,11 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
 
 /* --- extended attributes --------------------------------------------------------------------- */
 
-/* Formats have room for other names, but Linux gives them no meaning. -ENOTSUP, or -EINVAL for a
- * prefix alone. */
-static int xattr_name_check(const char *name) {
-    static const char *const prefixes[] = {"user.", "trusted.", "security."};
-
-    if (acl_kind_of(name))
-        return 0;
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-        size_t length = strlen(prefixes[i]);
-        if (strncmp(name, prefixes[i], length) == 0)
-            return name[length] ? 0 : -EINVAL;
-    }
-    return -ENOTSUP;
-}
-
 int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size) {
     struct volume *volume = inode->volume;
-    int error = volume->layout->xattr_get ? xattr_name_check(name) : -ENOTSUP;
 
-    if (error)
-        return error;
+    if (!volume->layout->xattr_get)
+        return -ENOTSUP;
     pthread_rwlock_rdlock(&volume->lock);
     int64_t result = volume_readable(volume);
     if (!result)
@@ -554,13 +525,11 @@ static int xattr_step(struct inode *inode, const char *name, const void *value, 
     if (acl)
         error = volume_acl_set(inode, (enum acl_kind)acl, value, size);
     else if (value)
-        error = layout->xattr_set(inode, name, value, size, flags & ~SETXATTR_KILL_SGID);
+        error = layout->xattr_set(inode, name, value, size, flags);
     else
         error = layout->xattr_remove(inode, name);
     if (error)
         return error;
-    if (flags & SETXATTR_KILL_SGID)
-        inode->mode &= ~(uint32_t)S_ISGID;
     inode->ctime = volume_now(inode->volume);
     return inode_store(inode);
 }
@@ -583,15 +552,15 @@ static int xattr_change(struct inode *inode, const char *name, const void *value
 
 int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
                     int flags) {
-    int error = inode->volume->layout->xattr_set ? xattr_name_check(name) : -ENOTSUP;
-
-    return error ? error : xattr_change(inode, name, value ? value : "", size, flags);
+    if (!inode->volume->layout->xattr_set)
+        return -ENOTSUP;
+    return xattr_change(inode, name, value ? value : "", size, flags);
 }
 
 int volume_removexattr(struct inode *inode, const char *name) {
-    int error = inode->volume->layout->xattr_remove ? xattr_name_check(name) : -ENOTSUP;
-
-    return error ? error : xattr_change(inode, name, NULL, 0, 0);
+    if (!inode->volume->layout->xattr_remove)
+        return -ENOTSUP;
+    return xattr_change(inode, name, NULL, 0, 0);
 }
 
 /* --- the whole volume ------------------------------------------------------------------------ */
@@ -658,7 +627,9 @@ int volume_tick(struct volume *volume) {
     }
     if (volume->limits.commit_interval_ns && now >= volume->commit_next_ns) {
         volume->commit_next_ns = now + volume->limits.commit_interval_ns;
-        volume->commit.wanted = true;
+        if (volume->changed_ns != volume->commit_changed_ns)
+            volume->commit.wanted = true;
+        volume->commit_changed_ns = volume->changed_ns;
     }
     commit_point(volume);
     if (layout->idle && now >= volume->idle_next_ns) {

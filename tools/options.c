@@ -70,7 +70,7 @@ static json_t *table_object(const struct option_spec *table, unsigned scope) {
     json_t *options = json_array();
 
     for (; table && table->name; table++)
-        if (table->scope & scope)
+        if (table->scope & scope && !(table->scope & OPTION_UNLISTED))
             json_array_append_new(options, option_object(table, scope));
     return options;
 }

@@ -121,6 +121,7 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
 
 /* --- removal --------------------------------------------------------------------------------- */
 
+/* LAYOUT_AGAIN when the transaction is full and something may be left. */
 static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
     if (!ext_has_block_map(inode) || from >= to)
         return 0;
@@ -131,7 +132,13 @@ static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
 int ext_truncate(struct inode *inode, uint64_t size) {
     const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
     uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
-    return blocks_remove(inode, from, UINT64_MAX);
+    int rc = blocks_remove(inode, from, UINT64_MAX), error = 0;
+    /* The rest is cut by the next mount, if not by us. */
+    if (rc == LAYOUT_AGAIN)
+        error = ext_orphan_add(inode);
+    else if (rc == 0 && inode->nlink > 0)
+        error = ext_orphan_remove(inode);
+    return error ? error : rc;
 }
 
 int ext_punch(struct inode *inode, uint64_t offset, uint64_t length) {

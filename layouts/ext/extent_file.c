@@ -51,6 +51,8 @@ static int hole_fill(struct extent_path *path, uint64_t logical, uint64_t count,
         return rc;
     }
     inode->sectors += (uint64_t)got * (ext->geometry.block_size / 512);
+    if (!unwritten)
+        ext_order_data(inode);
     ext_place_note(ext, inode, logical, piece.physical, got, sequential && piece.physical == goal);
     *filled = got;
     return 0;
@@ -83,6 +85,8 @@ static int run_convert(struct extent_path *path, const struct ext_run *run, uint
         };
     }
     *converted = count;
+    ext_order_data(path->inode);
+    ext_note_change(path->inode, true);
     return ext_extent_replace(path, (uint32_t)path_leaf(path)->at, 1, pieces, n);
 }
 
@@ -225,8 +229,11 @@ static int remove_step(struct inode *inode, uint64_t *from, uint64_t to) {
 int ext_extent_remove(struct inode *inode, uint64_t from, uint64_t to) {
     int rc = 0;
     to = smaller(to, EXTENT_LOGICAL_END);
-    while (from < to && rc == 0)
+    while (from < to && rc == 0) {
         rc = remove_step(inode, &from, to);
+        if (rc == 0 && from < to && ext_journal_full(ext_of(inode->volume)))
+            rc = LAYOUT_AGAIN;
+    }
     ext_inode_of(inode)->next_physical = 0;
     return rc;
 }

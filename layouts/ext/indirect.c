@@ -262,6 +262,7 @@ static int leaf_fill(struct leaf *leaf, uint64_t logical, uint32_t count, uint32
             break;
         leaf_set_run(leaf, index, (uint32_t)block, run);
         inode->sectors += (uint64_t)run * block_sectors(ext);
+        ext_order_data(inode);
         ext_place_note(ext, inode, at, block, run, sequential && block == goal);
         index += run;
     }
@@ -314,7 +315,8 @@ static int removal_flush(struct removal *removal) {
     inode->sectors -= sectors < inode->sectors ? sectors : inode->sectors;
     /* Contents of directories and symlinks are in the buffer cache, those of files are not. */
     bool metadata = removal->run_level > 0 || !S_ISREG(inode->mode);
-    return ext_blocks_free(ext, removal->run_block, count, metadata);
+    int rc = ext_blocks_free(ext, removal->run_block, count, metadata);
+    return rc == 0 && ext_journal_full(ext) ? LAYOUT_AGAIN : rc;
 }
 
 /* `block`, `level` steps from the data, leaves the map. */
@@ -421,7 +423,7 @@ int ext_indirect_remove(struct inode *inode, uint64_t from, uint64_t to) {
     /* What has left the map is freed even when the walk had to stop. */
     int flushed = removal_flush(&removal);
     private->next_physical = 0;
-    return rc < 0 ? rc : flushed;
+    return flushed < 0 && rc >= 0 ? flushed : rc;
 }
 
 /* --- walking and limits ---------------------------------------------------------------------- */

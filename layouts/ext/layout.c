@@ -43,6 +43,32 @@ static const struct option_choice dir_order_choices[] = {
     {0},
 };
 
+static const struct option_choice journal_choices[] = {
+    {"ordered", "metadata; a file's new data are stored before what points at them is committed",
+     EXT_JOURNAL_ORDERED},
+    {"writeback", "metadata; new data at any time: after a crash old contents may show in them",
+     EXT_JOURNAL_WRITEBACK},
+    {"data", "metadata and data: everything is written twice", EXT_JOURNAL_DATA},
+    {"none", "the journal is left alone: as ext2, a crash needs e2fsck", EXT_JOURNAL_NONE},
+    {0},
+};
+
+static const struct option_choice data_choices[] = {
+    {"ordered", "journal=ordered", EXT_JOURNAL_ORDERED},
+    {"writeback", "journal=writeback", EXT_JOURNAL_WRITEBACK},
+    {"journal", "journal=data", EXT_JOURNAL_DATA},
+    {0},
+};
+
+static const struct option_choice journal_fault_choices[] = {
+    {"commit-first", "the commit block is written before what it vouches for",
+     EXT_JOURNAL_FAULT_COMMIT_FIRST},
+    {"no-flush", "a commit counts as durable without a flush", EXT_JOURNAL_FAULT_NO_FLUSH},
+    {"no-revoke", "freed metadata is not revoked", EXT_JOURNAL_FAULT_NO_REVOKE},
+    {"stale-tail", "the log's tail moves before blocks are at home", EXT_JOURNAL_FAULT_STALE_TAIL},
+    {0},
+};
+
 static const struct option_choice block_size_choices[] = {
     {"1024", "1 KiB: little waste with small files, files up to 16 GiB", 1024},
     {"2048", "2 KiB", 2048},
@@ -153,6 +179,34 @@ const struct option_spec ext_options[] = {
      .minimum = 0,
      .maximum = 1024,
      .description = "alloc=goal: blocks a growing file claims ahead of itself, 0: none"},
+    {.name = "journal",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "ordered",
+     .choices = journal_choices,
+     .description = "what goes through the journal, where the volume has one"},
+    {.name = "data",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .choices = data_choices,
+     .description = "the kernel's spelling of journal="},
+    {.name = "commit",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "5",
+     .minimum = 1,
+     .maximum = 3600,
+     .description = "with a journal: seconds after which changes are committed"},
+    {.name = "barrier",
+     .kind = OPTION_BOOL,
+     .scope = OPTION_MOUNT,
+     .default_text = "on",
+     .description = "with a journal: flush the disk's cache before and after a commit block"},
+    {.name = "journal_fault",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT | OPTION_UNLISTED,
+     .choices = journal_fault_choices,
+     .description = "for tests: a journal that is wrong in this way"},
     {0},
 };
 
@@ -182,6 +236,8 @@ const struct layout ext_layout = {
     .inode_create = ext_inode_create,
     .inode_free = ext_inode_free,
     .inode_evict = ext_inode_evict,
+    .orphan_add = ext_orphan_add,
+    .orphan_remove = ext_orphan_remove,
 
     .dir_find = ext_dir_find,
     .dir_insert = ext_dir_insert,
@@ -205,8 +261,10 @@ const struct layout ext_layout = {
     .xattr_remove = ext_xattr_remove,
     .xattr_list = ext_xattr_list,
 
+    .commit_data = ext_commit_data,
     .commit_begin = ext_commit_begin,
     .commit_write = ext_commit_write,
+    .commit_end = ext_commit_end,
 
     .check = ext_check,
     .describe = ext_describe,

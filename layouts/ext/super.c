@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/ext, over the buffer cache and descriptors.c. The super block: recognised, taken
- * up at mount, kept, and given back at unmount.
+ * Layer: layouts/ext, over the buffer cache. The super block and the group descriptors: recognised,
+ * taken up at mount, kept, and given back at unmount.
  *
  * Invariants:
  *  1. A read-only mount changes no byte of the device.
@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define LINK_MAX_EXT2  32000u
-#define LINK_MAX_EXT4  65000u
 #define SECONDS_32_MIN (-INT64_C(0x80000000))
 #define SECONDS_32_MAX INT64_C(0x7FFFFFFF)
 #define SECONDS_34_MAX (SECONDS_32_MIN + (INT64_C(1) << 34) - 1) /* two more bits: year 2446 */
@@ -79,6 +78,35 @@ static void note_error(struct ext *ext) {
     ext->super_dirty = true;
 }
 
+/* The note must get to the disk before writing stops; past the buffer, whose bytes only the holder
+ * of the exclusive lock may change. */
+static void stop_writing(struct ext *ext) {
+    struct volume *volume = ext->volume;
+    bool panic = ext->errors == EXT_ERRORS_PANIC;
+    device_write(volume->device, EXT_SUPER_OFFSET, &ext->super, sizeof(ext->super), PURPOSE_SUPER);
+    volume_fail(volume, panic);
+    log_error(volume->log, "%s: errors=%s: the volume is %s now", volume->name,
+              panic ? "panic" : "remount-ro", panic ? "shut down" : "read-only");
+}
+
+void ext_fail(struct ext *ext) {
+    if (ext->volume->read_only)
+        return;
+    note_error(ext);
+    stop_writing(ext);
+}
+
+int ext_super_note_error(struct ext *ext) {
+    struct volume *volume = ext->volume;
+    struct ext_disk_super super;
+    int error = ext_super_read(volume->device, volume->log, &super);
+    if (error)
+        return error;
+    le16_store(&super.s_state, le16_load(super.s_state) | EXT_STATE_ERROR);
+    ext_super_checksum_set(&super);
+    return device_write(volume->device, EXT_SUPER_OFFSET, &super, sizeof(super), PURPOSE_SUPER);
+}
+
 int ext_corrupt(struct ext *ext, const char *format, ...) {
     struct volume *volume = ext->volume;
     char sentence[512];
@@ -90,17 +118,116 @@ int ext_corrupt(struct ext *ext, const char *format, ...) {
     if (volume->read_only)
         return -EUCLEAN;
     note_error(ext);
-    if (ext->errors == EXT_ERRORS_CONTINUE)
-        return -EUCLEAN;
-    /* The note must get to the disk before writing stops; past the buffer, whose bytes only the
-     * holder of the exclusive lock may change. */
-    ext_super_checksum_set(&ext->super);
-    device_write(volume->device, EXT_SUPER_OFFSET, &ext->super, sizeof(ext->super), PURPOSE_SUPER);
-    volume_fail(volume, ext->errors == EXT_ERRORS_PANIC);
-    log_error(volume->log, "%s: errors=%s: the volume is %s now", volume->name,
-              ext->errors == EXT_ERRORS_PANIC ? "panic" : "remount-ro",
-              ext->errors == EXT_ERRORS_PANIC ? "shut down" : "read-only");
+    if (ext->errors != EXT_ERRORS_CONTINUE)
+        stop_writing(ext);
     return -EUCLEAN;
+}
+
+/* --- group descriptors ------------------------------------------------------------------------ */
+
+static uint64_t descriptor_block(const struct ext *ext, uint32_t group) {
+    uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
+    return ext->geometry.first_data_block + 1 + group / per_block;
+}
+
+static struct ext_disk_group *descriptor_in(const struct ext *ext, const struct buffer *buffer,
+                                            uint32_t group) {
+    uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
+    return ext_descriptor_at(&ext->geometry, buffer_data(buffer), group % per_block);
+}
+
+/* Is [block, block + count) inside the group and past its super block and descriptors? */
+static bool group_holds(const struct ext_geometry *geometry, uint32_t group, uint64_t block,
+                        uint32_t count) {
+    uint64_t first = ext_group_first_block(geometry, group);
+    uint64_t end = first + ext_group_block_count(geometry, group);
+    return block >= first + ext_group_overhead(geometry, group) && block < end &&
+           count <= end - block;
+}
+
+const char *ext_group_validate(const struct ext_geometry *geometry, uint32_t number,
+                               const struct ext_group *group) {
+    uint64_t table_end = group->inode_table + geometry->inode_table_blocks;
+    if (!group_holds(geometry, number, group->block_bitmap, 1))
+        return "bg_block_bitmap is not in the group's data area";
+    if (!group_holds(geometry, number, group->inode_bitmap, 1))
+        return "bg_inode_bitmap is not in the group's data area";
+    if (!group_holds(geometry, number, group->inode_table, geometry->inode_table_blocks))
+        return "bg_inode_table is not in the group's data area";
+    if (group->block_bitmap == group->inode_bitmap ||
+        (group->block_bitmap >= group->inode_table && group->block_bitmap < table_end) ||
+        (group->inode_bitmap >= group->inode_table && group->inode_bitmap < table_end))
+        return "bitmaps and inode table overlap";
+    if (group->free_blocks > ext_group_block_count(geometry, number))
+        return "bg_free_blocks_count is more than the group has";
+    if (group->free_inodes > geometry->inodes_per_group)
+        return "bg_free_inodes_count is more than the group has";
+    return NULL;
+}
+
+void ext_group_decode(const struct ext_disk_group *disk, struct ext_group *group) {
+    *group = (struct ext_group){
+        .block_bitmap = le32_load(disk->bg_block_bitmap),
+        .inode_bitmap = le32_load(disk->bg_inode_bitmap),
+        .inode_table = le32_load(disk->bg_inode_table),
+        .free_blocks = le16_load(disk->bg_free_blocks_count),
+        .free_inodes = le16_load(disk->bg_free_inodes_count),
+        .used_dirs = le16_load(disk->bg_used_dirs_count),
+        .flags = le16_load(disk->bg_flags),
+    };
+}
+
+static int load_group(struct ext *ext, uint32_t number, const struct ext_disk_group *disk) {
+    struct ext_group *group = &ext->groups[number];
+    ext_group_decode(disk, group);
+    const char *wrong = ext_group_validate(&ext->geometry, number, group);
+    if (wrong) {
+        log_error(ext->volume->log,
+                  "%s: group %" PRIu32 " descriptor in block %" PRIu64 ": %s; run e2fsck",
+                  ext->volume->name, number, descriptor_block(ext, number), wrong);
+        return -EUCLEAN;
+    }
+    ext->free_blocks += group->free_blocks;
+    ext->free_inodes += group->free_inodes;
+    ext->used_dirs += group->used_dirs;
+    return 0;
+}
+
+static int load_groups(struct ext *ext) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    ext->groups = calloc(geometry->groups, sizeof(*ext->groups));
+    if (!ext->groups)
+        return -ENOMEM;
+    buffer_prefetch(ext->buffers, descriptor_block(ext, 0), geometry->descriptor_blocks,
+                    PURPOSE_SUPER);
+    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
+    int error = 0;
+    for (uint32_t group = 0; group < geometry->groups && !error; group += per_block) {
+        struct buffer *buffer;
+        error = buffer_get(ext->buffers, descriptor_block(ext, group), PURPOSE_SUPER, &buffer);
+        if (error)
+            return error;
+        for (uint32_t i = group; i < geometry->groups && i < group + per_block && !error; i++)
+            error = load_group(ext, i, descriptor_in(ext, buffer, i));
+        buffer_put(buffer);
+    }
+    return error;
+}
+
+static int store_group(struct ext *ext, uint32_t number) {
+    struct ext_group *group = &ext->groups[number];
+    struct buffer *buffer;
+    int error = buffer_get(ext->buffers, descriptor_block(ext, number), PURPOSE_SUPER, &buffer);
+    if (error)
+        return error;
+    struct ext_disk_group *disk = descriptor_in(ext, buffer, number);
+    le16_store(&disk->bg_free_blocks_count, (uint16_t)group->free_blocks);
+    le16_store(&disk->bg_free_inodes_count, (uint16_t)group->free_inodes);
+    le16_store(&disk->bg_used_dirs_count, (uint16_t)group->used_dirs);
+    ext_dirty(ext, buffer);
+    buffer_put(buffer);
+    group->dirty = false;
+    return 0;
 }
 
 /* --- super block ------------------------------------------------------------------------------ */
@@ -137,26 +264,22 @@ void ext_feature_announce(struct ext *ext, uint32_t *known, le32 *stored, uint32
     ext->super_dirty = true;
 }
 
-static uint64_t super_free_blocks(const struct ext *ext) {
-    const struct ext_disk_super *super = &ext->super;
-    return ext_blocks_load(super, super->s_free_blocks_count, super->s_free_blocks_count_hi);
-}
-
 int ext_super_store(struct ext *ext) {
     struct ext_disk_super *super = &ext->super;
-    int error = ext_groups_store(ext);
-    if (error)
-        return error;
-    if (ext->free_blocks != super_free_blocks(ext) ||
+    for (uint32_t group = 0; group < ext->geometry.groups; group++) {
+        int error = ext->groups[group].dirty ? store_group(ext, group) : 0;
+        if (error)
+            return error;
+    }
+    if (ext->free_blocks != le32_load(super->s_free_blocks_count) ||
         ext->free_inodes != le32_load(super->s_free_inodes_count))
         ext->super_dirty = true;
     if (!ext->super_dirty)
         return 0;
-    ext_blocks_store(&super->s_free_blocks_count, &super->s_free_blocks_count_hi, ext->free_blocks);
+    le32_store(&super->s_free_blocks_count, (uint32_t)ext->free_blocks);
     le32_store(&super->s_free_inodes_count, ext->free_inodes);
     le32_store(&super->s_wtime, (uint32_t)clock_calendar(ext->volume->clock).seconds);
-    ext_super_checksum_set(super);
-    error = super_to_buffer(ext);
+    int error = super_to_buffer(ext);
     if (!error)
         ext->super_dirty = false;
     return error;
@@ -171,29 +294,14 @@ static int write_everything(struct ext *ext) {
     return error;
 }
 
-int ext_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
-    struct ext *ext = ext_of(volume);
-    int error = ext_super_store(ext);
-    if (!error)
-        error = buffer_sync(ext->buffers);
-    *needed = true;
-    return error;
-}
-
-int ext_commit_write(struct volume *volume) {
-    return device_flush(volume->device);
-}
-
 /* --- mount ------------------------------------------------------------------------------------ */
 
 static void set_limits(const struct ext *ext, struct layout_limits *limits) {
     const struct ext_geometry *geometry = &ext->geometry;
     bool wide_times = geometry->inode_size > EXT_INODE_BASE_SIZE;
     limits->file_size_max = ext_file_size_max(ext);
-    limits->subdirs_uncounted = geometry->ro_compat & EXT_RO_COMPAT_DIR_NLINK;
-    bool ext4 = limits->subdirs_uncounted || geometry->incompat & EXT_INCOMPAT_EXTENTS;
-    limits->link_max = ext4 ? LINK_MAX_EXT4 : LINK_MAX_EXT2;
-    limits->subdir_max = limits->link_max;
+    limits->link_max = LINK_MAX_EXT2;
+    limits->subdir_max = LINK_MAX_EXT2;
     limits->symlink_max = geometry->block_size - 1;
     limits->time_granularity_ns = wide_times ? 1 : (uint32_t)NS_PER_SEC;
     limits->time_min = (struct timestamp){SECONDS_32_MIN, 0};
@@ -212,6 +320,33 @@ static void set_hash(struct ext *ext) {
     if (version > EXT_HASH_TEA)
         version = EXT_HASH_HALF_MD4;
     ext->hash_version = version + (ext->hash_unsigned ? EXT_HASH_LEGACY_UNSIGNED : 0);
+}
+
+/* journal=; `data=` is the kernel's way to say it, and what is given last counts. */
+static enum ext_journal_mode journal_mode(const struct ext *ext, const struct options *options) {
+    if (!(ext->geometry.compat & EXT_COMPAT_HAS_JOURNAL) || ext->volume->read_only)
+        return EXT_JOURNAL_NONE;
+    if (options_given(options, "data"))
+        return (enum ext_journal_mode)options_number(options, "data");
+    return (enum ext_journal_mode)options_number(options, "journal");
+}
+
+static int set_journal(struct ext *ext, const struct options *options) {
+    struct ext_journal_settings *settings = &ext->journal_settings;
+    bool asked =
+        options_given(options, "data") || (options_given(options, "journal") &&
+                                           options_number(options, "journal") != EXT_JOURNAL_NONE);
+    settings->mode = journal_mode(ext, options);
+    settings->barrier = options_number(options, "barrier");
+    settings->interval_ns = options_number(options, "commit") * NS_PER_SEC;
+    if (options_given(options, "journal_fault"))
+        settings->faults = (unsigned)options_number(options, "journal_fault");
+    if (!asked || ext->geometry.compat & EXT_COMPAT_HAS_JOURNAL)
+        return 0;
+    log_error(ext->volume->log,
+              "%s: journal=: the volume has no journal; 'layoutfs convert' or tune2fs -j adds one",
+              ext->volume->name);
+    return -EINVAL;
 }
 
 static void set_strategies(struct ext *ext, const struct options *options) {
@@ -234,7 +369,10 @@ static void warn_if_unclean(const struct ext *ext) {
         why = "it was not unmounted";
     if (why)
         log_warning(ext->volume->log, "%s: super block: %s; run e2fsck -f", ext->volume->name, why);
-    if (ext->free_blocks != super_free_blocks(ext) ||
+    /* With a journal the sums are brought up to date at unmount only (Linux). */
+    if (ext->geometry.compat & EXT_COMPAT_HAS_JOURNAL)
+        return;
+    if (ext->free_blocks != le32_load(ext->super.s_free_blocks_count) ||
         ext->free_inodes != le32_load(ext->super.s_free_inodes_count))
         log_warning(ext->volume->log,
                     "%s: super block: its free counts differ from the sum of the groups', which is "
@@ -242,38 +380,99 @@ static void warn_if_unclean(const struct ext *ext) {
                     ext->volume->name);
 }
 
-/* From here on the volume counts as in use. */
+/* To be recovered before it is used, if the system fails. */
+static void set_recovery(struct ext *ext, bool needed) {
+    uint32_t *incompat = &ext->geometry.incompat;
+    *incompat = needed ? *incompat | EXT_INCOMPAT_RECOVER : *incompat & ~EXT_INCOMPAT_RECOVER;
+    le32_store(&ext->super.s_feature_incompat, *incompat);
+    ext->super_dirty = true;
+}
+
+/* From here on the volume counts as in use. With a journal it stays valid, once recovered. */
 static int mark_in_use(struct ext *ext) {
     struct ext_disk_super *super = &ext->super;
-    le16_store(&super->s_state, le16_load(super->s_state) & (uint16_t)~EXT_STATE_VALID);
+    bool journal = ext->journal_settings.mode != EXT_JOURNAL_NONE;
+    if (!journal)
+        le16_store(&super->s_state, le16_load(super->s_state) & (uint16_t)~EXT_STATE_VALID);
+    if (le32_load(super->s_rev_level) > 0)
+        set_recovery(ext, journal);
     le16_store(&super->s_mnt_count, le16_load(super->s_mnt_count) + 1);
     le32_store(&super->s_mtime, (uint32_t)clock_calendar(ext->volume->clock).seconds);
     ext->super_dirty = true;
     return write_everything(ext);
 }
 
+static void release_groups(struct ext *ext) {
+    for (uint32_t i = 0; ext->groups && i < ext->geometry.groups; i++)
+        free(ext->groups[i].shadow);
+    free(ext->groups);
+    ext->groups = NULL;
+    ext->free_blocks = 0;
+    ext->free_inodes = ext->used_dirs = 0;
+}
+
 static void ext_release(struct volume *volume) {
     struct ext *ext = ext_of(volume);
-    ext_groups_release(ext);
+    release_groups(ext);
     free(ext);
     volume->layout_data = NULL;
 }
 
-static void group_wrong(void *context, uint32_t group, uint64_t block, const char *why) {
-    const struct ext *ext = context;
-    log_error(ext->volume->log,
-              "%s: group %" PRIu32 " descriptor in block %" PRIu64 ": %s; run e2fsck",
-              ext->volume->name, group, block, why);
+/* Validates the super block that ext->super is, and what follows from it. */
+static int examine_super(struct ext *ext) {
+    struct volume *volume = ext->volume;
+    int error = 0;
+    if (le16_load(ext->super.s_magic) == EXT_MAGIC)
+        error = ext_features_check(&ext->super, volume->read_only, volume->name, volume->log);
+    if (!error)
+        error = ext_geometry_load(&ext->super, volume->device->size, volume->name, volume->log,
+                                  &ext->geometry);
+    return error;
 }
 
-static int take_up(struct volume *volume, struct ext *ext, const struct options *options) {
-    int error = buffer_cache_create(volume->device, &volume->pool, volume->clock,
-                                    ext->geometry.block_size, &volume->buffers);
+/* The journal has brought blocks home: the super block and the descriptors may be among them. */
+static int examine_again(struct ext *ext) {
+    uint32_t block_size = ext->geometry.block_size;
+    struct buffer *buffer;
+    release_groups(ext);
+    if (!ext->volume->read_only)
+        buffer_forget(ext->buffers, 0, UINT64_MAX);
+    int error = buffer_get(ext->buffers, EXT_SUPER_OFFSET / block_size, PURPOSE_SUPER, &buffer);
     if (error)
         return error;
-    ext->buffers = volume->buffers;
-    ext->reserved_blocks =
-        ext_blocks_load(&ext->super, ext->super.s_r_blocks_count, ext->super.s_r_blocks_count_hi);
+    memcpy(&ext->super, (char *)buffer_data(buffer) + EXT_SUPER_OFFSET % block_size,
+           sizeof(ext->super));
+    buffer_put(buffer);
+    error = examine_super(ext);
+    if (!error && ext->geometry.block_size != block_size)
+        error = ext_corrupt(ext, "super block: its block size was another before the journal was "
+                                 "replayed");
+    return error ? error : load_groups(ext);
+}
+
+/* The volume as it is once its journal has been replayed. */
+static int recover(struct ext *ext) {
+    bool replayed;
+    int error = load_groups(ext);
+    if (!error)
+        error = ext_journal_recover(ext, &replayed);
+    if (!error && replayed)
+        error = examine_again(ext);
+    return error;
+}
+
+static int begin_use(struct ext *ext) {
+    int error = mark_in_use(ext);
+    if (!error)
+        error = ext_journal_start(ext);
+    if (!error)
+        error = ext_orphans_clean(ext);
+    return error;
+}
+
+/* What the super block says of the volume as a whole. */
+static void apply_super(struct ext *ext, const struct options *options) {
+    ext->reserved_blocks = le32_load(ext->super.s_r_blocks_count);
     ext->reserved_uid = le16_load(ext->super.s_def_resuid);
     ext->reserved_gid = le16_load(ext->super.s_def_resgid);
     ext->overhead_blocks = ext_geometry_overhead(&ext->geometry);
@@ -282,13 +481,26 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
     ext->generation += (uint32_t)le16_load(ext->super.s_mnt_count) << 16;
     set_hash(ext);
     set_strategies(ext, options);
-    set_limits(ext, &volume->limits);
-    volume->root_ino = EXT_ROOT_INO;
-    error = ext_groups_load(ext, group_wrong, ext);
+    set_limits(ext, &ext->volume->limits);
+    ext->volume->root_ino = EXT_ROOT_INO;
+}
+
+static int take_up(struct volume *volume, struct ext *ext, const struct options *options) {
+    int error = buffer_cache_create(volume->device, &volume->pool, volume->clock,
+                                    ext->geometry.block_size, &volume->buffers);
     if (error)
         return error;
+    ext->buffers = volume->buffers;
+    TAILQ_INIT(&ext->orphans);
+    apply_super(ext, options);
+    error = set_journal(ext, options);
+    if (!error)
+        error = recover(ext);
+    if (error)
+        return error;
+    apply_super(ext, options);
     warn_if_unclean(ext);
-    return volume->read_only ? 0 : mark_in_use(ext);
+    return volume->read_only ? 0 : begin_use(ext);
 }
 
 int ext_mount(struct volume *volume, const struct options *options) {
@@ -298,14 +510,12 @@ int ext_mount(struct volume *volume, const struct options *options) {
     ext->volume = volume;
     volume->layout_data = ext;
     int error = ext_super_read(volume->device, volume->log, &ext->super);
-    if (!error && le16_load(ext->super.s_magic) == EXT_MAGIC)
-        error = ext_features_check(&ext->super, volume->read_only, volume->name, volume->log);
     if (!error)
-        error = ext_geometry_load(&ext->super, volume->device->size, volume->name, volume->log,
-                                  &ext->geometry);
+        error = examine_super(ext);
     if (!error)
         error = take_up(volume, ext, options);
     if (error) {
+        (void)ext_journal_stop(ext); /* what has gone wrong already is what counts */
         if (volume->buffers)
             buffer_cache_destroy(volume->buffers);
         volume->buffers = NULL;
@@ -316,8 +526,10 @@ int ext_mount(struct volume *volume, const struct options *options) {
 
 int ext_unmount(struct volume *volume) {
     struct ext *ext = ext_of(volume);
-    int error = 0;
-    if (!volume->read_only && !volume->shut_down) {
+    int error = ext_journal_stop(ext);
+    if (!error && !volume->read_only && !volume->shut_down) {
+        if (le32_load(ext->super.s_rev_level) > 0)
+            set_recovery(ext, false);
         /* Everything else is on the disk before the state says that it is. */
         error = write_everything(ext);
         uint16_t state = le16_load(ext->super.s_state);
