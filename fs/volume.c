@@ -550,9 +550,20 @@ static int xattr_change(struct inode *inode, const char *name, const void *value
     return error;
 }
 
+/* Those of xattr(7), whatever else a layout might have room for. */
+static bool is_xattr_namespace(const char *name) {
+    static const char *const prefixes[] = {"user.", "trusted.", "security.", "system."};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
                     int flags) {
-    if (!inode->volume->layout->xattr_set)
+    if (!inode->volume->layout->xattr_set || !is_xattr_namespace(name))
         return -ENOTSUP;
     return xattr_change(inode, name, value ? value : "", size, flags);
 }

@@ -501,19 +501,15 @@ static uint64_t blocks_with_map(uint32_t bits, uint64_t blocks) {
 uint64_t ext_indirect_size_max(const struct ext_geometry *geometry, bool large_file) {
     if (!large_file)
         return INT32_MAX;
-    /* The map's reach, and i_blocks, which counts 512-byte sectors in 32 bits: the attribute
-     * block's and the file's. */
+    /* The map's reach, and i_blocks, which counts 512-byte sectors in 32 bits, those of the map
+     * included. As the kernel does it, who reads nothing behind its own limit: the map taken off is
+     * that of a file that fills i_blocks with data alone. */
     uint32_t bits = map_bits(geometry);
-    uint64_t room = UINT32_MAX / (geometry->block_size / 512) - 1;
-    uint64_t low = 0, high = EXT_DIRECT_BLOCKS;
+    uint64_t room = UINT32_MAX / (geometry->block_size / 512);
+    uint64_t blocks = EXT_DIRECT_BLOCKS;
     for (uint32_t level = 1; level <= LEVELS_MAX; level++)
-        high += UINT64_C(1) << bits * level;
-    while (low < high) {
-        uint64_t middle = low + (high - low + 1) / 2;
-        if (blocks_with_map(bits, middle) <= room)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low << geometry->block_bits;
+        blocks += UINT64_C(1) << bits * level;
+    if (blocks_with_map(bits, blocks) > room)
+        blocks = room - (blocks_with_map(bits, room) - room);
+    return blocks << geometry->block_bits;
 }

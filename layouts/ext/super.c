@@ -305,8 +305,7 @@ static void set_limits(const struct ext *ext, struct layout_limits *limits) {
     limits->symlink_max = geometry->block_size - 1;
     limits->time_granularity_ns = wide_times ? 1 : (uint32_t)NS_PER_SEC;
     limits->time_min = (struct timestamp){SECONDS_32_MIN, 0};
-    limits->time_max = wide_times ? (struct timestamp){SECONDS_34_MAX, NS_PER_SEC - 1}
-                                  : (struct timestamp){SECONDS_32_MAX, 0};
+    limits->time_max = (struct timestamp){wide_times ? SECONDS_34_MAX : SECONDS_32_MAX, 0};
 }
 
 /* The hash of new indexed directories: as the super block says, with the signedness of the machine

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What programs may expect of a filesystem (behaviour.py), on mounts of every layout, once more after
+# a remount, and read-only. The kernel's ext4 is the judge: it runs the same checks, and the largest
+# file is as large as there.
+. "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
+need_root
+need_fuse
+need python3 e2fsck mke2fs mountpoint
+
+checks=$LAYOUTFS_SOURCE/tests/integration/behaviour.py
+wide="time_min=-2147483648 time_max=15032385535 ns=1"
+narrow="time_min=-2147483648 time_max=2147483647 ns=0"
+mkdir mnt
+leave() {
+    ! mountpoint -q mnt || layoutfs umount "$PWD/mnt" || umount mnt || true
+}
+trap leave EXIT
+
+# check PHASE WHAT FACT...
+check() {
+    local phase=$1 what=$2
+    shift 2
+    # shellcheck disable=SC2086 # a word each
+    python3 "$checks" "$phase" "$PWD/mnt" $* >out || {
+        cat out >&2
+        fail "$what: $phase"
+    }
+}
+
+layoutfs mount -t memory none mnt -o allow_other
+check make memory time_min=-999999999999 time_max=999999999999 ns=1
+layoutfs umount mnt
+
+# image FACTS OPTION...: an image made with these options. The sizes of its files go to ./limit.
+image() {
+    local facts=$1
+    shift
+    rm -f disk.img
+    layoutfs mkfs -q -t ext2 --size 256M "$@" disk.img
+    layoutfs mount disk.img mnt -o allow_other
+    check make "ext2 $*" "$facts"
+    grep file_max out >limit
+    layoutfs umount mnt
+    expect_clean disk.img
+    layoutfs mount disk.img mnt -o allow_other
+    check verify "ext2 $*" "$facts"
+    layoutfs umount mnt
+    layoutfs mount disk.img mnt -o ro,allow_other
+    check read-only "ext2 $*" "$facts"
+    layoutfs umount mnt
+}
+
+# The kernel's largest file in the same image.
+expect_kernels_limit() {
+    mount -t ext4 -o loop disk.img mnt 2>mount.err || return 0
+    python3 - "$PWD/mnt" >kernels-limit <<'PYTHON'
+import os, sys
+file, low, high = os.open(sys.argv[1] + "/largest", os.O_CREAT | os.O_RDWR), 0, (1 << 63) - 1
+while low < high:
+    middle = (low + high + 1) // 2
+    try: os.ftruncate(file, middle); low = middle
+    except OSError: high = middle - 1
+print("file_max %d" % low)
+PYTHON
+    umount mnt
+    expect_same kernels-limit limit "the largest file, of the kernel and here"
+}
+
+for block_size in 1024 2048 4096; do
+    image "$narrow" -b $block_size -I 128
+    expect_kernels_limit
+done
+image "$wide" -I 256
+
+# The checks themselves.
+mke2fs -q -F -t ext4 disk.img
+if mount -t ext4 -o loop disk.img mnt 2>mount.err; then
+    check make "the kernel's ext4" "$wide"
+    umount mnt
+fi
