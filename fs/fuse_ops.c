@@ -82,13 +82,25 @@ static void reply_attributes(fuse_req_t request, struct inode *inode) {
 
 /* --- names ----------------------------------------------------------------------------------- */
 
+/* "." of any node is how a file handle becomes an inode that the kernel does not have in its cache.
+ * One without a name is then gone for the kernel; only its FORGET is still on the way. */
+static void reply_handle(fuse_req_t request, struct inode *inode) {
+    struct attributes attributes;
+    volume_getattr(inode, &attributes);
+    if (attributes.nlink > 0) {
+        reply_entry(request, inode);
+        return;
+    }
+    volume_put(inode, 1);
+    fuse_server_reply_error(request, -ESTALE);
+}
+
 static void op_lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
     struct inode *dir = fuse_server_inode(request, parent);
     if (!dir)
         return;
-    /* "." of any node is how a file handle that a network client kept is turned into an inode. */
     if (strcmp(name, ".") == 0) {
-        reply_entry(request, dir);
+        reply_handle(request, dir);
         return;
     }
     struct inode *inode;
