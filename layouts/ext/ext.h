@@ -146,7 +146,8 @@ struct ext {
     struct ext_group *groups;    /* owned */
     uint64_t free_blocks, reserved_blocks;
     uint32_t reserved_uid, reserved_gid; /* who may use these, beside the privileged */
-    uint64_t overhead_blocks;            /* see ext_geometry_overhead */
+    uint64_t overhead_blocks;            /* see ext_geometry_overhead; and the journal's */
+    uint32_t journal_blocks;
     uint32_t free_inodes, used_dirs;
     uint16_t mount_state; /* s_state as found */
     uint32_t hash_seed[4];
@@ -207,6 +208,10 @@ extern const struct option_spec ext_options[];
 int ext_probe(struct device *device, struct probe_result *result);
 int ext_mount(struct volume *volume, const struct options *options);
 int ext_unmount(struct volume *volume);
+/* Opens a volume that is not mounted, without a journal or a strategy, calls `edit`, and writes
+ * what has changed. The device is borrowed; the caller flushes. */
+int ext_edit(struct device *device, const struct log *log,
+             int (*edit)(struct ext *ext, const void *context), const void *context);
 int ext_statfs(struct volume *volume, struct volume_usage *usage);
 /* A feature comes into use while mounted (the first large file, the first attribute): other systems
  * must be told. `known` and `stored` are the in-core and the super block's word of features. */
@@ -269,6 +274,13 @@ int ext_journal_recover(struct ext *ext, bool *replayed);
 int ext_journal_start(struct ext *ext);
 /* Unmount: commits, brings everything home, empties the log and frees the journal. */
 int ext_journal_stop(struct ext *ext);
+
+/* --- journal_create.c: on a volume that is not mounted -------------------------------------------
+ */
+
+/* `bytes` 0: as mke2fs would. -EINVAL with a sentence, -ENOSPC. */
+int ext_journal_add(struct ext *ext, uint64_t bytes);
+int ext_journal_remove(struct ext *ext);
 
 /* --- orphan.c -----------------------------------------------------------------------------------
  */
@@ -339,6 +351,8 @@ void ext_windows_discard(struct ext *ext);
 /* --- inode.c --------------------------------------------------------------------------------- */
 
 int ext_inode_load(struct inode *inode);
+/* i_extra_isize of a new inode. */
+uint32_t ext_extra_size(const struct ext *ext);
 /* The same for a reserved inode, and for one without names: an orphan. */
 int ext_inode_load_any(struct inode *inode);
 int ext_inode_store(struct inode *inode);

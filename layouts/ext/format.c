@@ -660,6 +660,12 @@ static int format_write(struct format *format) {
     return error;
 }
 
+static int journal_add(struct ext *ext, const void *options) {
+    return ext_journal_add(ext, options_given(options, "journal_size")
+                                    ? (uint64_t)options_number(options, "journal_size")
+                                    : 0);
+}
+
 int ext_format(struct device *device, const struct options *options) {
     struct format format = {.device = device, .log = options->log};
     format.now = (uint32_t)clock_calendar(device->clock).seconds;
@@ -669,6 +675,8 @@ int ext_format(struct device *device, const struct options *options) {
         if (error && error != -ENOMEM)
             log_error(format.log, "%s: mkfs: writing failed: %s", device->name, strerror(-error));
     }
+    if (!error && options_number(options, "has_journal"))
+        error = ext_edit(device, options->log, journal_add, options);
     free(format.descriptors);
     free(format.block);
     return error;

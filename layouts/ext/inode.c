@@ -334,7 +334,7 @@ int ext_inode_store(struct inode *inode) {
 
 /* --- create and free ------------------------------------------------------------------------- */
 
-static uint32_t extra_size_new(const struct ext *ext) {
+uint32_t ext_extra_size(const struct ext *ext) {
     uint32_t room = ext->geometry.inode_size - EXT_INODE_BASE_SIZE;
     uint32_t size = EXTRA_SIZE_NEW < room ? EXTRA_SIZE_NEW : room;
     if (ext->geometry.ro_compat & EXT_RO_COMPAT_EXTRA_ISIZE) {
@@ -379,7 +379,7 @@ int ext_inode_create(struct inode *dir, struct inode *inode) {
         return rc;
 
     *private = (struct ext_inode){
-        .extra_size = extra_size_new(ext),
+        .extra_size = ext_extra_size(ext),
         .group = ext_group_of_inode(&ext->geometry, inode->ino),
     };
     inode->generation = ext->generation++;

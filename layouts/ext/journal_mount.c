@@ -98,6 +98,7 @@ int ext_journal_recover(struct ext *ext, bool *replayed) {
     rc = ext_log_open(ext, &log);
     if (rc < 0)
         return rc;
+    ext->journal_blocks = be32_load(log.super.s_maxlen);
     if (ext->geometry.incompat & EXT_INCOMPAT_RECOVER)
         rc = recover(ext, &log, replayed);
     else if (be32_load(log.super.s_start) != 0 && !ext->volume->read_only)

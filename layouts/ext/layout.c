@@ -154,6 +154,18 @@ const struct option_spec ext_options[] = {
      .choices = errors_choices,
      .description = "what to do when damage is found in use (default: mkfs writes continue, mount "
                     "follows the volume)"},
+    {.name = "has_journal",
+     .kind = OPTION_BOOL,
+     .scope = OPTION_MKFS,
+     .default_text = "off",
+     .description = "make a journal: what ext3 and ext4 have before ext2"},
+    {.name = "journal_size",
+     .kind = OPTION_SIZE,
+     .scope = OPTION_MKFS,
+     .maximum = INT64_C(1) << 40,
+     .description =
+         "with has_journal: bytes, 1024 blocks or more (default: by the volume's size, as "
+         "mke2fs)"},
     {.name = "dir_placement",
      .kind = OPTION_CHOICE,
      .scope = OPTION_MOUNT,
@@ -215,6 +227,10 @@ static const struct layout_type ext_types[] = {
      .mkfs_options = "",
      .mount_options = "",
      .description = "block groups without a journal: Linux's filesystem of 1993"},
+    {.name = "ext3",
+     .mkfs_options = "has_journal",
+     .mount_options = "",
+     .description = "ext2 with a journal: survives a crash without fsck (2001)"},
     {0},
 };
 

@@ -53,7 +53,7 @@ int ext_probe(struct device *device, struct probe_result *result) {
     struct ext_geometry geometry;
     bool plausible = ext_geometry_load(&super, device->size, device->name, NULL, &geometry) == 0;
     const char *member = member_name(&super);
-    result->type = "ext2";
+    result->type = strcmp(member, "ext2") == 0 ? "ext2" : "ext3";
     result->confidence = plausible ? 100 : 30;
     int length = snprintf(result->description, sizeof(result->description), "%s, %u-byte blocks",
                           member, 1024u << (le32_load(super.s_log_block_size) & 7));
@@ -474,7 +474,7 @@ static void apply_super(struct ext *ext, const struct options *options) {
     ext->reserved_blocks = le32_load(ext->super.s_r_blocks_count);
     ext->reserved_uid = le16_load(ext->super.s_def_resuid);
     ext->reserved_gid = le16_load(ext->super.s_def_resgid);
-    ext->overhead_blocks = ext_geometry_overhead(&ext->geometry);
+    ext->overhead_blocks = ext_geometry_overhead(&ext->geometry) + ext->journal_blocks;
     ext->mount_state = le16_load(ext->super.s_state);
     memcpy(&ext->generation, ext->super.s_uuid, sizeof(ext->generation));
     ext->generation += (uint32_t)le16_load(ext->super.s_mnt_count) << 16;
@@ -538,6 +538,55 @@ int ext_unmount(struct volume *volume) {
             error = write_everything(ext);
     }
     ext_release(volume);
+    return error;
+}
+
+/* --- editing ---------------------------------------------------------------------------------- */
+
+static int edit_open(struct ext *ext) {
+    struct volume *volume = ext->volume;
+    int error = ext_super_read(volume->device, volume->log, &ext->super);
+    if (!error)
+        error = examine_super(ext);
+    if (!error && ext->geometry.incompat & EXT_INCOMPAT_RECOVER) {
+        log_error(volume->log, "%s: its journal is to be replayed first; mount it once",
+                  volume->name);
+        error = -EBUSY;
+    }
+    if (!error)
+        error = buffer_cache_create(volume->device, &volume->pool, volume->clock,
+                                    ext->geometry.block_size, &volume->buffers);
+    ext->buffers = volume->buffers;
+    return error ? error : load_groups(ext);
+}
+
+int ext_edit(struct device *device, const struct log *log,
+             int (*edit)(struct ext *ext, const void *context), const void *context) {
+    struct volume *volume = calloc(1, sizeof(*volume));
+    struct ext *ext = calloc(1, sizeof(*ext));
+    int error = volume && ext ? pool_init(&volume->pool, UINT64_C(64) << 20) : -ENOMEM;
+    if (error) {
+        free(volume);
+        free(ext);
+        return error;
+    }
+    volume->device = device;
+    volume->clock = device->clock;
+    volume->log = log;
+    volume->layout_data = ext;
+    snprintf(volume->name, sizeof(volume->name), "%s", device->name);
+    ext->volume = volume;
+    TAILQ_INIT(&ext->orphans);
+    error = edit_open(ext);
+    if (!error)
+        error = edit(ext, context);
+    if (!error)
+        error = write_everything(ext);
+    if (volume->buffers)
+        buffer_cache_destroy(volume->buffers);
+    ext_release(volume);
+    pool_destroy(&volume->pool);
+    free(volume);
     return error;
 }
 

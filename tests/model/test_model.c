@@ -35,6 +35,8 @@ static const struct subject subjects[] = {
     {"ext2", "block_size=2048,features=^dir_index", "alloc=first-fit,dir_placement=sequential",
      "e2fsck -fn", INDIRECT_LACKS},
     {"ext2", "block_size=1024,features=none", NULL, "e2fsck -fn", INDIRECT_LACKS},
+    {"ext3", "block_size=1024,inode_size=256", "commit=1", "e2fsck -fn", INDIRECT_LACKS},
+    {"ext3", "block_size=4096", "journal=writeback,barrier=off", "e2fsck -fn", INDIRECT_LACKS},
 };
 #define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))
 
@@ -93,7 +95,9 @@ static int format_image(const struct subject *subject, struct volume_target *t) 
         return error;
     error = options_init(&options, layout->options, OPTION_MKFS, &t->log);
     if (!error) {
-        error = options_parse(&options, subject->mkfs_options);
+        error = options_parse(&options, type ? type->mkfs_options : NULL);
+        if (!error)
+            error = options_parse(&options, subject->mkfs_options);
         if (!error)
             error = layout_format(subject->type, device, &options);
         options_free(&options);
