@@ -164,15 +164,23 @@ int inode_cache_insert(struct inode *inode) {
     return -EUCLEAN;
 }
 
+/* Its attributes need not be stored. Exclusive volume->lock, or nobody else knows the inode. */
+static void unmark_dirty(struct inode *inode) {
+    struct inode_cache *cache = inode->volume->inode_cache;
+
+    if (!inode->dirty)
+        return;
+    pthread_mutex_lock(&cache->mutex);
+    TAILQ_REMOVE(&cache->dirty, inode, dirty_link);
+    pthread_mutex_unlock(&cache->mutex);
+    inode->dirty = false;
+}
+
 /* The end of every in-core inode: it is in no table any more. */
 static void dispose(struct inode *inode) {
     struct inode_cache *cache = inode->volume->inode_cache;
 
-    if (inode->dirty) {
-        pthread_mutex_lock(&cache->mutex);
-        TAILQ_REMOVE(&cache->dirty, inode, dirty_link);
-        pthread_mutex_unlock(&cache->mutex);
-    }
+    unmark_dirty(inode);
     page_cache_forget(inode);
     if (inode->volume->layout->inode_evict)
         inode->volume->layout->inode_evict(inode);
@@ -247,8 +255,13 @@ static void delete_inode(struct inode *inode) {
     do {
         commit_point(volume);
         error = volume_change_begin(volume);
+        if (error)
+            break;
+        error = volume->layout->inode_free(inode);
+        /* Its number is free: a commit must not store it over the next one to have that. */
         if (!error)
-            error = volume_change_end(volume, volume->layout->inode_free(inode));
+            unmark_dirty(inode);
+        error = volume_change_end(volume, error);
     } while (error == LAYOUT_AGAIN);
     pthread_rwlock_wrlock(&volume->lock);
     if (error && error != -EROFS)
@@ -360,16 +373,10 @@ void inode_mark_dirty(struct inode *inode) {
 }
 
 int inode_store(struct inode *inode) {
-    struct inode_cache *cache = inode->volume->inode_cache;
-
     clock_charge(inode->volume->clock, COST_INODE_UPDATE, 1);
     int error = inode->volume->layout->inode_store(inode);
-    if (!error && inode->dirty) {
-        pthread_mutex_lock(&cache->mutex);
-        TAILQ_REMOVE(&cache->dirty, inode, dirty_link);
-        pthread_mutex_unlock(&cache->mutex);
-        inode->dirty = false;
-    }
+    if (!error)
+        unmark_dirty(inode);
     return error;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * fs/volume*.c, the rules that POSIX and Linux have for every filesystem, on every layout: set-id
- * bits, access times, whiteouts, holes.
+ * bits, access times, whiteouts, holes, deletion.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -325,6 +325,53 @@ START_TEST(far_apart) {
 }
 END_TEST
 
+/* --- deletion --- */
+
+static struct {
+    const struct layout *real;
+    const struct inode *freed;
+    int checked;
+} spy;
+
+static int spy_inode_free(struct inode *inode) {
+    int error = spy.real->inode_free(inode);
+
+    spy.freed = error ? NULL : inode;
+    return error;
+}
+
+/* The last of a step, before others get the lock. */
+static int spy_step_end(struct volume *volume) {
+    if (spy.freed) {
+        ck_assert(!spy.freed->dirty);
+        spy.checked++;
+    }
+    spy.freed = NULL;
+    return spy.real->step_end ? spy.real->step_end(volume) : 0;
+}
+
+/* Another thread's commit between the freeing of an inode and its end in the cache must not store
+ * it: somebody else may have its number by then. */
+START_TEST(freed_is_not_dirty) {
+    start(_i, NULL);
+    struct layout spying = *f.volume->layout;
+
+    spy.real = f.volume->layout;
+    spy.checked = 0;
+    spying.inode_free = spy_inode_free;
+    spying.step_end = spy_step_end;
+    f.volume->layout = &spying;
+    struct inode *file = make("file", S_IFREG | 0644);
+    ck_assert_int_eq(volume_unlink(f.root, "file", 4), 0);
+    ck_assert_int_eq(volume_write(file, "x", 1, 0), 1);
+    ck_assert(file->dirty);
+    volume_put(file, 1);
+    ck_assert_int_eq(spy.checked, 1);
+    f.volume->layout = spy.real;
+    fixture_close(&f);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("volume");
     TCase *tests = tcase_create("rules");
@@ -336,6 +383,7 @@ int main(void) {
     tcase_add_loop_test(tests, whiteouts_refused, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, nameless, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, far_apart, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, freed_is_not_dirty, 0, FIXTURE_TYPE_COUNT);
     suite_add_tcase(suite, tests);
     return fixture_run(suite);
 }
