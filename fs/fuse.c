@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/fuse_protocol.h"
 #include "fs/fuse_ring.h"
 #include "fs/fuse_server.h"
 
@@ -89,12 +90,12 @@ static ssize_t session_read(int descriptor, void *buffer, size_t size, void *use
 
 /* Adds to the answer to INIT what libfuse 3.14 has no name for. With FUSE_HANDLE_KILLPRIV_V2 the
  * kernel remembers that a file has no set-id bits or capabilities to clear; without, it asks for
- * security.capability again before every single write(2). */
+ * security.capability again before every single write(2). FUSE_SETXATTR_EXT: fuse_raw.c. */
 static void complete_init(const struct fuse_server *server, struct iovec *vector, int count) {
     if (count < 2 || vector[1].iov_len < FUSE_COMPAT_22_INIT_OUT_SIZE)
         return;
     struct fuse_init_out *answer = vector[1].iov_base;
-    answer->flags |= server->kernel_flags & FUSE_HANDLE_KILLPRIV_V2;
+    answer->flags |= server->kernel_flags & (FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT);
     if (server->rings_offered)
         fuse_ring_accept(answer);
 }
@@ -106,6 +107,15 @@ static ssize_t session_write(int descriptor, struct iovec *vector, int count, vo
     if (!server->initialised)
         complete_init(server, vector, count);
     return writev(descriptor, vector, count);
+}
+
+int fuse_server_answer(struct fuse_server *server, uint64_t unique, int error, const void *value,
+                       size_t size) {
+    struct fuse_out_header header = {
+        .len = (uint32_t)(sizeof header + size), .error = error, .unique = unique};
+    struct iovec vector[] = {{&header, sizeof header}, {(void *)(uintptr_t)value, size}};
+    ssize_t written = session_write(fuse_session_fd(server->session), vector, size ? 2 : 1, server);
+    return written < 0 ? -errno : 0;
 }
 
 /* The request that this thread handles. libfuse hands its handlers no place for it. */
@@ -125,7 +135,9 @@ void fuse_server_handle(struct fuse_server *server, const struct fuse_buf *reque
         server->rings_offered = fuse_ring_offered(init);
     }
     handled = header;
-    fuse_session_process_buf(server->session, request);
+    credentials_set((struct credentials){header->uid, header->gid});
+    if (!fuse_raw_handle(server, header))
+        fuse_session_process_buf(server->session, request);
     if (header->opcode == FUSE_INIT)
         server->initialised = true;
 }
@@ -261,7 +273,7 @@ static int serve_all(struct fuse_server *server, unsigned wanted) {
 
 static const struct {
     const char *name;
-    enum fuse_opcode opcode;
+    uint32_t opcode;
 } opcode_names[] = {
     {"lookup", FUSE_LOOKUP},
     {"forget", FUSE_FORGET},
@@ -299,6 +311,9 @@ static const struct {
     {"fallocate", FUSE_FALLOCATE},
     {"lseek", FUSE_LSEEK},
     {"copy_file_range", FUSE_COPY_FILE_RANGE},
+    {"copy_file_range_64", PROTOCOL_COPY_FILE_RANGE_64},
+    {"tmpfile", FUSE_TMPFILE},
+    {"statx", PROTOCOL_STATX},
     {"interrupt", FUSE_INTERRUPT},
 };
 

@@ -64,8 +64,7 @@ static size_t at_most(size_t size, size_t limit) {
 
 /* --- file data ------------------------------------------------------------------------------- */
 
-/* Most files have no set-id bits. */
-static int clear_setid(struct inode *inode) {
+int fuse_server_clear_setid(struct inode *inode) {
     struct attributes attributes;
     volume_getattr(inode, &attributes);
     return attributes.mode & (S_ISUID | S_ISGID)
@@ -93,7 +92,7 @@ void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, si
     if (!inode)
         return;
     const struct fuse_write_in *raw = fuse_server_argument();
-    int64_t count = raw->write_flags & FUSE_WRITE_KILL_SUIDGID ? clear_setid(inode) : 0;
+    int64_t count = raw->write_flags & FUSE_WRITE_KILL_SUIDGID ? fuse_server_clear_setid(inode) : 0;
     if (!count)
         count = volume_write(inode, data, size, (uint64_t)offset);
     volume_put(inode, 1);
@@ -124,7 +123,7 @@ void fuse_server_fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t 
     if (!inode)
         return;
     /* The kernel leaves it to us without a word about who may keep them. */
-    int error = fuse_req_ctx(request)->uid != 0 ? clear_setid(inode) : 0;
+    int error = fuse_req_ctx(request)->uid != 0 ? fuse_server_clear_setid(inode) : 0;
     if (!error)
         error = volume_fallocate(inode, mode, (uint64_t)offset, (uint64_t)length);
     volume_put(inode, 1);
@@ -274,18 +273,6 @@ void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name,
     int64_t length = volume_getxattr(inode, name, buffer->data, at_most(size, sizeof buffer->data));
     volume_put(inode, 1);
     reply_xattr(request, buffer, length, size);
-}
-
-void fuse_server_setxattr(fuse_req_t request, fuse_ino_t node, const char *name, const char *value,
-                          size_t size, int flags) {
-    if (!has_xattrs(request))
-        return;
-    struct inode *inode = fuse_server_inode(request, node);
-    if (!inode)
-        return;
-    int error = volume_setxattr(inode, name, value, size, flags);
-    volume_put(inode, 1);
-    fuse_server_reply_error(request, error);
 }
 
 void fuse_server_removexattr(fuse_req_t request, fuse_ino_t node, const char *name) {

@@ -6,7 +6,7 @@
  * the kernel for a day: it asks again only after it changed something itself.
  */
 #include <errno.h>
-#include <linux/fs.h>
+#include <limits.h>
 #include <linux/fuse.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,12 +14,13 @@
 
 #include "fs/fuse_server.h"
 
-static const double VALID_SECONDS = 86400.0;
+int fuse_server_find(struct volume *volume, uint64_t node, struct inode **inode) {
+    return volume_get(volume, fuse_server_swap_root(volume, node), inode);
+}
 
 struct inode *fuse_server_inode(fuse_req_t request, fuse_ino_t node) {
-    struct volume *volume = fuse_server_of(request)->volume;
     struct inode *inode;
-    int error = volume_get(volume, fuse_server_swap_root(volume, node), &inode);
+    int error = fuse_server_find(fuse_server_of(request)->volume, node, &inode);
     if (error) {
         fuse_server_reply_error(request, error);
         return NULL;
@@ -58,8 +59,8 @@ void fuse_server_entry(struct inode *inode, struct fuse_entry_param *entry) {
     *entry = (struct fuse_entry_param){
         .ino = fuse_server_swap_root(inode->volume, attributes.ino),
         .generation = attributes.generation,
-        .attr_timeout = VALID_SECONDS,
-        .entry_timeout = VALID_SECONDS,
+        .attr_timeout = FUSE_VALID_SECONDS,
+        .entry_timeout = FUSE_VALID_SECONDS,
     };
     stat_of(&attributes, &entry->attr);
 }
@@ -77,7 +78,7 @@ static void reply_attributes(fuse_req_t request, struct inode *inode) {
     struct stat stat;
     volume_getattr(inode, &attributes);
     stat_of(&attributes, &stat);
-    fuse_reply_attr(request, &stat, VALID_SECONDS);
+    fuse_reply_attr(request, &stat, FUSE_VALID_SECONDS);
 }
 
 /* --- names ----------------------------------------------------------------------------------- */
@@ -107,7 +108,7 @@ static void op_lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
     int error = volume_lookup(dir, name, (uint32_t)strlen(name), &inode);
     volume_put(dir, 1);
     if (error == -ENOENT) {
-        const struct fuse_entry_param absent = {.entry_timeout = VALID_SECONDS};
+        const struct fuse_entry_param absent = {.entry_timeout = FUSE_VALID_SECONDS};
         fuse_reply_entry(request, &absent);
     } else if (error) {
         fuse_server_reply_error(request, error);
@@ -118,7 +119,7 @@ static void op_lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
 
 static void forget(struct volume *volume, fuse_ino_t node, uint64_t count) {
     struct inode *inode;
-    if (volume_get(volume, fuse_server_swap_root(volume, node), &inode) != 0)
+    if (fuse_server_find(volume, node, &inode) != 0)
         return;
     for (count++; count > UINT32_MAX; count -= UINT32_MAX)
         volume_put(inode, UINT32_MAX);
@@ -322,78 +323,6 @@ static void op_statfs(fuse_req_t request, fuse_ino_t node) {
     fuse_reply_statfs(request, &statvfs);
 }
 
-/* The flags of lsattr and chattr have two encodings; to change either the kernel first asks for the
- * second. */
-static const struct {
-    unsigned flag, xflag;
-} flag_pairs[] = {
-    {INODE_IMMUTABLE, FS_XFLAG_IMMUTABLE}, {INODE_APPEND, FS_XFLAG_APPEND},
-    {INODE_SYNC, FS_XFLAG_SYNC},           {INODE_NOATIME, FS_XFLAG_NOATIME},
-    {INODE_NODUMP, FS_XFLAG_NODUMP},
-};
-#define FLAG_PAIRS (sizeof flag_pairs / sizeof *flag_pairs)
-
-static struct fsxattr fsxattr_of(unsigned flags) {
-    struct fsxattr result = {0};
-    for (size_t i = 0; i < FLAG_PAIRS; i++)
-        if (flags & flag_pairs[i].flag)
-            result.fsx_xflags |= flag_pairs[i].xflag;
-    return result;
-}
-
-/* `flags` with those that *wanted can express taken from it. */
-static unsigned flags_of(const struct fsxattr *wanted, unsigned flags) {
-    for (size_t i = 0; i < FLAG_PAIRS; i++) {
-        flags &= ~flag_pairs[i].flag;
-        if (wanted->fsx_xflags & flag_pairs[i].xflag)
-            flags |= flag_pairs[i].flag;
-    }
-    return flags;
-}
-
-static void reply_ioctl(fuse_req_t request, const void *value, size_t size, size_t room) {
-    fuse_reply_ioctl(request, 0, value, size < room ? size : room);
-}
-
-static void set_flags(fuse_req_t request, struct inode *inode, unsigned flags) {
-    const struct attributes attributes = {.flags = flags};
-    int error = volume_setattr(inode, SETATTR_FLAGS, &attributes);
-    if (error)
-        fuse_server_reply_error(request, error);
-    else
-        fuse_reply_ioctl(request, 0, NULL, 0);
-}
-
-/* FS_IOC_GETFLAGS and its like are defined with a long and carry an int. */
-static void op_ioctl(fuse_req_t request, fuse_ino_t node, unsigned int command, void *argument,
-                     struct fuse_file_info *file, unsigned options, const void *input,
-                     size_t input_size, size_t output_size) {
-    struct inode *inode = fuse_server_inode(request, node);
-    if (!inode)
-        return;
-    struct attributes attributes;
-    struct fsxattr extended;
-    unsigned flags;
-    volume_getattr(inode, &attributes);
-    if (command == FS_IOC_GETFLAGS) {
-        reply_ioctl(request, &attributes.flags, sizeof attributes.flags, output_size);
-    } else if (command == FS_IOC_GETVERSION) {
-        reply_ioctl(request, &attributes.generation, sizeof attributes.generation, output_size);
-    } else if (command == FS_IOC_FSGETXATTR) {
-        extended = fsxattr_of(attributes.flags);
-        reply_ioctl(request, &extended, sizeof extended, output_size);
-    } else if (command == FS_IOC_SETFLAGS && input_size >= sizeof flags) {
-        memcpy(&flags, input, sizeof flags);
-        set_flags(request, inode, flags);
-    } else if (command == FS_IOC_FSSETXATTR && input_size >= sizeof extended) {
-        memcpy(&extended, input, sizeof extended);
-        set_flags(request, inode, flags_of(&extended, attributes.flags));
-    } else {
-        fuse_server_reply_error(request, -ENOTTY);
-    }
-    volume_put(inode, 1);
-}
-
 /* --- the session ----------------------------------------------------------------------------- */
 
 /* Nothing is kept of an open file or directory, so there is nothing to do here, nor at a release:
@@ -438,8 +367,7 @@ static void op_init(void *userdata, struct fuse_conn_info *connection) {
 /* What is missing is missing on purpose: libfuse answers ENOSYS, once, and the kernel then does
  * without. create: MKNOD does it in as many requests, and the open that follows costs none, nor a
  * release. flush: a close promises nothing. access: the mount has default_permissions. locks: local
- * ones are right, for no other machine sees the image. copy_file_range: the kernel copies through
- * its own cache. */
+ * ones are right, for no other machine sees the image. Others are in fuse_raw.c. */
 const struct fuse_lowlevel_ops fuse_server_operations = {
     .init = op_init,
     .lookup = op_lookup,
@@ -456,7 +384,7 @@ const struct fuse_lowlevel_ops fuse_server_operations = {
     .getattr = op_getattr,
     .setattr = op_setattr,
     .statfs = op_statfs,
-    .ioctl = op_ioctl,
+    .ioctl = fuse_server_ioctl,
     .open = op_open,
     .opendir = op_opendir,
     .read = fuse_server_read,
@@ -468,7 +396,6 @@ const struct fuse_lowlevel_ops fuse_server_operations = {
     .readdir = fuse_server_readdir,
     .readdirplus = fuse_server_readdirplus,
     .getxattr = fuse_server_getxattr,
-    .setxattr = fuse_server_setxattr,
     .removexattr = fuse_server_removexattr,
     .listxattr = fuse_server_listxattr,
 };

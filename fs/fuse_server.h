@@ -6,6 +6,8 @@
  *   fuse.c       mounting, the serving threads, signals, unmounting
  *   fuse_ops.c   names and attributes: one handler a request
  *   fuse_data.c  file data, directory listings, extended attributes
+ *   fuse_ioctl.c ioctls
+ *   fuse_raw.c   requests that libfuse does not know
  *
  * Every handler takes the node the kernel names, turns it into a referenced inode, makes one call
  * into the volume, and replies exactly once. All decisions about a filesystem's behaviour are the
@@ -23,6 +25,7 @@
 #define LAYOUTFS_FUSE_SERVER_H
 
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -33,6 +36,9 @@
 #define FUSE_TRANSFER_MAX (1u << 20)
 /* Opcodes are small numbers; see enum fuse_opcode of <linux/fuse.h>. */
 #define FUSE_OPCODES 64u
+
+/* How long the kernel may keep names and attributes: only the owner of the image changes it. */
+#define FUSE_VALID_SECONDS 86400u
 
 /* Memory for one reply. */
 union fuse_reply {
@@ -73,7 +79,9 @@ static inline uint64_t fuse_server_swap_root(const struct volume *volume, uint64
     return number == FUSE_ROOT_ID ? volume->root_ino : number;
 }
 
-/* The inode of a node, with a reference of the handler's own; or replies the error and returns
+/* The inode of a node, with a reference of the handler's own. */
+int fuse_server_find(struct volume *volume, uint64_t node, struct inode **inode);
+/* The same; or replies the error and returns
  * NULL. */
 struct inode *fuse_server_inode(fuse_req_t request, fuse_ino_t node);
 /* Replies 0 or a negative errno of ours. */
@@ -90,10 +98,25 @@ extern const struct fuse_lowlevel_ops fuse_server_operations;
  * sent it, for what libfuse 3.14 does not pass on. */
 const void *fuse_server_argument(void);
 
+/* Answers a request that libfuse does not: 0 with a value, or a negative errno alone. Negative: the
+ * kernel has not taken the answer. */
+int fuse_server_answer(struct fuse_server *server, uint64_t unique, int error, const void *value,
+                       size_t size);
+
 /* Counts one request of the kernel's and handles it. */
 void fuse_server_handle(struct fuse_server *server, const struct fuse_buf *request);
 
-/* fuse_data.c, as fuse_lowlevel_ops documents each */
+/* fuse_raw.c: false when the request is libfuse's to handle. */
+bool fuse_raw_handle(struct fuse_server *server, const struct fuse_in_header *header);
+
+/* fuse_ioctl.c */
+void fuse_server_ioctl(fuse_req_t request, fuse_ino_t node, unsigned int command, void *argument,
+                       struct fuse_file_info *file, unsigned options, const void *input,
+                       size_t input_size, size_t output_size);
+
+/* fuse_data.c. The file's set-id bits go; most have none. */
+int fuse_server_clear_setid(struct inode *inode);
+/* As fuse_lowlevel_ops documents each: */
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *file);
 void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, size_t size,
@@ -109,8 +132,6 @@ void fuse_server_readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t
 void fuse_server_readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
                              struct fuse_file_info *file);
 void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size);
-void fuse_server_setxattr(fuse_req_t request, fuse_ino_t node, const char *name, const char *value,
-                          size_t size, int flags);
 void fuse_server_removexattr(fuse_req_t request, fuse_ino_t node, const char *name);
 void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size);
 

@@ -154,7 +154,8 @@ struct volume_usage { /* as statfs reports it, in units of block_size */
 struct layout_limits {
     uint64_t file_size_max; /* bytes; larger: -EFBIG */
     uint32_t link_max;      /* -EMLINK at this many names */
-    uint32_t subdir_max;    /* -EMLINK when a directory's link count is this */
+    uint32_t subdir_max;    /* -EMLINK when a directory's link count is this, unless... */
+    bool subdirs_uncounted; /* the count then becomes 1 and stays: subdirectories are not counted */
     uint32_t symlink_max;   /* bytes of a target */
     uint32_t time_granularity_ns;
     int64_t commit_interval_ns; /* the core makes a commit this often; 0: only when asked */

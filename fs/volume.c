@@ -376,6 +376,7 @@ void volume_getattr(struct inode *inode, struct attributes *a) {
         .nlink = inode->nlink,
         .rdev = inode->rdev,
         .flags = inode->flags,
+        .project = inode->project,
         .block_size = volume->buffers ? buffer_block_size(volume->buffers) : PAGE_SIZE_BYTES,
     };
     pthread_rwlock_unlock(&volume->lock);
@@ -431,6 +432,14 @@ void inode_clear_setid(struct inode *inode) {
         inode->mode &= ~(uint32_t)S_ISGID;
 }
 
+static uint32_t with_flags(const struct inode *inode, uint32_t flags) {
+    uint32_t settable = SETTABLE_FLAGS;
+
+    if (inode->volume->limits.projects && S_ISDIR(inode->mode))
+        settable |= INODE_PROJECT_INHERIT;
+    return (inode->flags & ~settable) | (flags & settable);
+}
+
 static void apply_attributes(struct inode *inode, unsigned mask, const struct attributes *a) {
     if (mask & SETATTR_MODE)
         inode->mode = (inode->mode & S_IFMT) | (a->mode & 07777);
@@ -442,12 +451,14 @@ static void apply_attributes(struct inode *inode, unsigned mask, const struct at
     if (mask & SETATTR_KILL_SUID_SGID || (new_owner && !(mask & SETATTR_MODE)))
         inode_clear_setid(inode);
     if (mask & SETATTR_FLAGS)
-        inode->flags = (inode->flags & ~SETTABLE_FLAGS) | (a->flags & SETTABLE_FLAGS);
+        inode->flags = with_flags(inode, a->flags);
+    if (mask & SETATTR_PROJECT)
+        inode->project = a->project;
 }
 
 /* An immutable or append-only file takes no change but of its flags, and of its access time. */
 static int setattr_allowed(const struct inode *inode, unsigned mask) {
-    unsigned harmless = SETATTR_FLAGS | SETATTR_CTIME;
+    unsigned harmless = SETATTR_FLAGS | SETATTR_PROJECT | SETATTR_CTIME;
 
     if (inode->flags & INODE_IMMUTABLE && mask & ~harmless)
         return -EPERM;
@@ -458,6 +469,8 @@ static int setattr_allowed(const struct inode *inode, unsigned mask) {
 static int setattr_step(struct inode *inode, unsigned mask, const struct attributes *a) {
     int error = setattr_allowed(inode, mask);
 
+    if (!error && mask & SETATTR_PROJECT && a->project != 0 && !inode->volume->limits.projects)
+        error = -EOPNOTSUPP;
     if (!error && mask & SETATTR_MODE)
         error = volume_acl_chmod(inode, a->mode);
     if (error)
@@ -487,11 +500,27 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
 
 /* --- extended attributes --------------------------------------------------------------------- */
 
+/* Formats have room for other names, but Linux gives them no meaning. -ENOTSUP, or -EINVAL for a
+ * prefix alone. */
+static int xattr_name_check(const char *name) {
+    static const char *const prefixes[] = {"user.", "trusted.", "security."};
+
+    if (acl_kind_of(name))
+        return 0;
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        size_t length = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], length) == 0)
+            return name[length] ? 0 : -EINVAL;
+    }
+    return -ENOTSUP;
+}
+
 int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size) {
     struct volume *volume = inode->volume;
+    int error = volume->layout->xattr_get ? xattr_name_check(name) : -ENOTSUP;
 
-    if (!volume->layout->xattr_get)
-        return -ENOTSUP;
+    if (error)
+        return error;
     pthread_rwlock_rdlock(&volume->lock);
     int64_t result = volume_readable(volume);
     if (!result)
@@ -525,11 +554,13 @@ static int xattr_step(struct inode *inode, const char *name, const void *value, 
     if (acl)
         error = volume_acl_set(inode, (enum acl_kind)acl, value, size);
     else if (value)
-        error = layout->xattr_set(inode, name, value, size, flags);
+        error = layout->xattr_set(inode, name, value, size, flags & ~SETXATTR_KILL_SGID);
     else
         error = layout->xattr_remove(inode, name);
     if (error)
         return error;
+    if (flags & SETXATTR_KILL_SGID)
+        inode->mode &= ~(uint32_t)S_ISGID;
     inode->ctime = volume_now(inode->volume);
     return inode_store(inode);
 }
@@ -550,28 +581,17 @@ static int xattr_change(struct inode *inode, const char *name, const void *value
     return error;
 }
 
-/* Those of xattr(7), whatever else a layout might have room for. */
-static bool is_xattr_namespace(const char *name) {
-    static const char *const prefixes[] = {"user.", "trusted.", "security.", "system."};
-
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
 int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
                     int flags) {
-    if (!inode->volume->layout->xattr_set || !is_xattr_namespace(name))
-        return -ENOTSUP;
-    return xattr_change(inode, name, value ? value : "", size, flags);
+    int error = inode->volume->layout->xattr_set ? xattr_name_check(name) : -ENOTSUP;
+
+    return error ? error : xattr_change(inode, name, value ? value : "", size, flags);
 }
 
 int volume_removexattr(struct inode *inode, const char *name) {
-    if (!inode->volume->layout->xattr_remove)
-        return -ENOTSUP;
-    return xattr_change(inode, name, NULL, 0, 0);
+    int error = inode->volume->layout->xattr_remove ? xattr_name_check(name) : -ENOTSUP;
+
+    return error ? error : xattr_change(inode, name, NULL, 0, 0);
 }
 
 /* --- the whole volume ------------------------------------------------------------------------ */

@@ -154,7 +154,7 @@ int volume_resolve(struct volume *volume, const char *path, bool follow, struct 
 struct attributes { /* a consistent copy */
     uint64_t ino, size, sectors;
     struct timestamp atime, mtime, ctime, btime;
-    uint32_t generation, mode, uid, gid, nlink, rdev, flags, block_size;
+    uint32_t generation, mode, uid, gid, nlink, rdev, flags, project, block_size;
 };
 void volume_getattr(struct inode *inode, struct attributes *attributes);
 
@@ -170,6 +170,7 @@ enum setattr_mask {
     SETATTR_FLAGS = 256,
     SETATTR_CTIME = 512, /* the caller's value (write-back caching hands it down) */
     SETATTR_KILL_SUID_SGID = 1024,
+    SETATTR_PROJECT = 2048, /* -EOPNOTSUPP, unless 0, where the format has no project ids */
 };
 /* Changes the attributes in `mask`, taken from *attributes; ctime is set unless given. A file that
  * gets a new owner or group, and no mode with it, loses its set-id bits. */
@@ -197,8 +198,10 @@ int64_t volume_seek(struct inode *inode, uint64_t offset, int whence);
 int volume_map(struct inode *inode, uint64_t offset, struct extent *extent);
 int volume_fsync(struct inode *inode, bool data_only);
 
-/* --- extended attributes: as the layout's; access control lists show in the mode (acl(5)) --- */
+/* --- extended attributes: as the layout's, with names of user, trusted and security only; access
+ * control lists show in the mode (acl(5)) --- */
 int64_t volume_getxattr(struct inode *inode, const char *name, void *value, size_t size);
+#define SETXATTR_KILL_SGID 0x100 /* a flag beside the layout's: S_ISGID goes, too */
 int volume_setxattr(struct inode *inode, const char *name, const void *value, size_t size,
                     int flags);
 int volume_removexattr(struct inode *inode, const char *name);

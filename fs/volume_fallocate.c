@@ -50,7 +50,7 @@ static int punch(struct inode *inode, struct range range) {
     if (error)
         return error;
     error = volume->layout->punch(inode, range.offset, range.end - range.offset);
-    if (error >= 0)
+    if (error >= 0 && range.offset < inode->size)
         data_modified(inode);
     return volume_change_end(volume, error);
 }

@@ -48,6 +48,24 @@ static int dir_changeable(const struct inode *dir) {
     return dir->flags & INODE_IMMUTABLE ? -EPERM : 0;
 }
 
+/* Link counts of directories count their subdirectories, until a format gives up counting: then the
+ * count is 1 for good. */
+
+static bool subdir_fits(const struct inode *dir) {
+    const struct layout_limits *limits = &dir->volume->limits;
+    return dir->nlink < limits->subdir_max || limits->subdirs_uncounted;
+}
+
+static void subdir_added(struct inode *dir) {
+    if (dir->nlink != 1 && ++dir->nlink > dir->volume->limits.subdir_max)
+        dir->nlink = 1;
+}
+
+static void subdir_removed(struct inode *dir) {
+    if (dir->nlink > 2)
+        dir->nlink--;
+}
+
 static int find_name(struct inode *dir, const char *name, uint32_t length, uint64_t *ino) {
     clock_charge(dir->volume->clock, COST_LOOKUP, 1);
     return dir->volume->layout->dir_find(dir, name, length, ino);
@@ -127,6 +145,24 @@ static void new_inode_fill(struct inode *inode, const struct inode *dir,
     inode->atime = inode->mtime = inode->ctime = inode->btime = volume_now(inode->volume);
 }
 
+/* A directory may hand its project on; then only what is of the project can be moved or linked to
+ * it. */
+static bool hands_project_on(const struct inode *dir) {
+    return dir->volume->limits.projects && dir->flags & INODE_PROJECT_INHERIT;
+}
+
+static void inherit_project(const struct inode *dir, struct inode *inode) {
+    if (!hands_project_on(dir))
+        return;
+    inode->project = dir->project;
+    if (S_ISDIR(inode->mode))
+        inode->flags |= INODE_PROJECT_INHERIT;
+}
+
+static bool project_forbids(const struct inode *dir, const struct inode *inode) {
+    return hands_project_on(dir) && dir->project != inode->project;
+}
+
 /* An inode that got no name: the caller's put, as its last one, frees it. */
 static void new_inode_fail(struct inode *inode) {
     const struct layout *layout = inode->volume->layout;
@@ -151,6 +187,7 @@ static int new_inode_make(struct inode *dir, struct inode *inode,
         inode->ino = 0;
         return error;
     }
+    inherit_project(dir, inode);
     error = volume_acl_create(dir, inode, request->umask);
     if (!error && S_ISLNK(inode->mode)) {
         inode->size = strlen(request->target);
@@ -174,7 +211,7 @@ static int create_step(struct inode *dir, const char *name, uint32_t length, str
         return error;
     }
     if (S_ISDIR(inode->mode))
-        dir->nlink++;
+        subdir_added(dir);
     touch_dir(dir, inode->ctime);
     return store_two(inode, dir);
 }
@@ -200,7 +237,7 @@ static int create_locked(struct inode *dir, const char *name, uint32_t length, s
 
     if (!error && name)
         error = name_absent(dir, name, length);
-    if (!error && S_ISDIR(request->mode) && dir->nlink >= volume->limits.subdir_max)
+    if (!error && S_ISDIR(request->mode) && !subdir_fits(dir))
         error = -EMLINK;
     if (!error && S_ISLNK(request->mode) && strlen(request->target) > volume->limits.symlink_max)
         error = -ENAMETOOLONG;
@@ -294,6 +331,8 @@ static int link_locked(struct inode *inode, struct inode *dir, const char *name,
         error = -EPERM;
     if (!error && inode->nlink == 0 && !inode->nameless)
         error = -ENOENT;
+    if (!error && project_forbids(dir, inode))
+        error = -EXDEV;
     if (!error)
         error = name_absent(dir, name, length);
     if (!error && inode->nlink >= volume->limits.link_max)
@@ -352,8 +391,8 @@ static int remove_step(struct inode *dir, const char *name, uint32_t length, str
 
     if (error)
         return error;
-    if (S_ISDIR(inode->mode) && dir->nlink > 2)
-        dir->nlink--;
+    if (S_ISDIR(inode->mode))
+        subdir_removed(dir);
     touch_dir(dir, now);
     error = inode_store(dir);
     int second = drop_link(inode, now);
@@ -473,11 +512,13 @@ static int whiteout_make(const struct rename *r) {
 
 /* Everything that can be refused, before anything changes. */
 static int rename_check(const struct rename *r) {
-    struct volume *volume = r->source_dir->volume;
     bool exchange = r->flags & RENAME_EXCHANGE_NAMES;
     bool moves = r->source_dir != r->target_dir;
     int error = movable(r->source_dir, r->inode);
 
+    if (!error && (project_forbids(r->target_dir, r->inode) ||
+                   (exchange && project_forbids(r->source_dir, r->victim))))
+        error = -EXDEV;
     if (!error && r->victim)
         error = movable(r->target_dir, r->victim);
     if (!error && moves && S_ISDIR(r->inode->mode))
@@ -490,8 +531,7 @@ static int rename_check(const struct rename *r) {
         return error;
     bool to_target = S_ISDIR(r->inode->mode) && !(r->victim && S_ISDIR(r->victim->mode));
     bool to_source = exchange && S_ISDIR(r->victim->mode) && !S_ISDIR(r->inode->mode);
-    if ((to_target && r->target_dir->nlink >= volume->limits.subdir_max) ||
-        (to_source && r->source_dir->nlink >= volume->limits.subdir_max))
+    if ((to_target && !subdir_fits(r->target_dir)) || (to_source && !subdir_fits(r->source_dir)))
         return -EMLINK;
     return 0;
 }
@@ -501,19 +541,14 @@ static void rename_link_counts(const struct rename *r) {
     bool inode_is_dir = S_ISDIR(r->inode->mode);
     bool victim_is_dir = r->victim && S_ISDIR(r->victim->mode);
 
-    if (r->flags & RENAME_EXCHANGE_NAMES) {
-        if (inode_is_dir != victim_is_dir) {
-            r->source_dir->nlink += victim_is_dir ? 1 : -1;
-            r->target_dir->nlink += inode_is_dir ? 1 : -1;
-        }
-        return;
-    }
-    if (inode_is_dir) {
-        r->source_dir->nlink--;
-        r->target_dir->nlink++;
-    }
+    if (inode_is_dir)
+        subdir_removed(r->source_dir);
     if (victim_is_dir)
-        r->target_dir->nlink--;
+        subdir_removed(r->target_dir);
+    if (inode_is_dir)
+        subdir_added(r->target_dir);
+    if (victim_is_dir && r->flags & RENAME_EXCHANGE_NAMES)
+        subdir_added(r->source_dir);
 }
 
 static int rename_names(const struct rename *r) {

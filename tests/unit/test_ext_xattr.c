@@ -141,7 +141,7 @@ START_TEST(errors) {
     ck_assert_str_eq(value, "user.a");
     ck_assert_int_eq(volume_setxattr(f, "system.other", "x", 1, 0), -ENOTSUP);
     ck_assert_int_eq(volume_setxattr(f, "nothing", "x", 1, 0), -ENOTSUP);
-    ck_assert_int_eq(volume_setxattr(f, "user.", "x", 1, 0), -ENOTSUP);
+    ck_assert_int_eq(volume_setxattr(f, "user.", "x", 1, 0), -EINVAL);
     ck_assert_int_eq(volume_setxattr(f, "user.big", value, sizeof(value), 0), -ENOSPC);
     ck_assert_int_eq(volume_setxattr(f, "user.a", value, 4096, 0), -ENOSPC);
     ck_assert_int_eq(volume_getxattr(f, "user.a", value, 5), 0);

@@ -1,0 +1,321 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# From mount to unmount, and what may happen instead: exit codes, logs, plain users, signals, a
+# killed server, read-only devices; the numbers of df beside the kernel's; memory and idle time.
+. "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
+need_root
+need_fuse
+need unshare setpriv e2fsck python3 losetup
+
+if [ "${1-}" != inside ]; then
+    unshare --mount --propagation private bash "$0" inside
+    exit
+fi
+
+factor=${LAYOUTFS_TEST_FACTOR:-1}
+loop=
+cleanup() {
+    local directory
+    for directory in mnt kernel user; do
+        ! grep -q " $PWD/$directory " /proc/mounts || umount -l "$PWD/$directory" || true
+    done
+    [ -z "$loop" ] || losetup -d "$loop" || true
+}
+trap cleanup EXIT
+mkdir -p mnt kernel user
+
+# fresh IMAGE SIZE [MKFS-OPTION...]
+fresh() {
+    rm -f "$1"
+    truncate -s "$2" "$1"
+    layoutfs mkfs -q -t ext2 "${@:3}" "$1"
+}
+mounted() {
+    grep -q " $PWD/$1 fuse.layoutfs" /proc/mounts
+}
+# The process that has an image locked.
+server_of() {
+    find /proc/[0-9]*/fd -maxdepth 1 -lname "$PWD/$1" 2>/dev/null | cut -d/ -f3 | sort -u | head -n 1 || true
+}
+# Waits until nobody has the image.
+released() {
+    flock -w 30 "$1" true || fail "$1 stays in use"
+}
+# What e2fsck says of an image after it was mended: 0 clean, 1 mended.
+mend() {
+    local code=0
+    e2fsck -fy "$1" >fsck.log 2>&1 || code=$?
+    [ $code -le 1 ] || { cat fsck.log >&2 && fail "e2fsck cannot mend: exit $code"; }
+    expect_clean "$1"
+}
+fresh disk.img 64M
+
+# --- exit codes and words
+expect_exit 2 layoutfs mount disk.img mnt -o bogus
+expect_text '"bogus"' err
+layoutfs options >options.out
+for option in writeback allow_other 'log=' noatime nosuid; do
+    expect_text "^ *$option" options.out
+done
+expect_exit 2 layoutfs mount disk.img mnt -o cache=much
+expect_text 'cache=much' err
+expect_exit 2 layoutfs mount disk.img mnt -o remount,ro
+expect_text 'remount' err
+expect_exit 2 layoutfs mount -t ext99 disk.img mnt
+expect_exit 2 layoutfs mount -f disk.img mnt -o bogus
+expect_exit 1 layoutfs mount missing.img mnt
+expect_exit 2 layoutfs mkfs -t ext2 -F -o uuid=neither disk.img
+expect_text 'uuid' err
+expect_exit 0 layoutfs mount disk.img mnt
+expect_exit 1 layoutfs mount disk.img user
+expect_text 'disk.img' err
+expect_exit 0 layoutfs umount mnt
+
+# --- the log goes to standard error, or where it is told to
+layoutfs mount -f -v disk.img mnt 2>foreground.log &
+server=$!
+until mounted mnt; do sleep 0.05; done
+ls mnt >/dev/null
+expect_exit 0 layoutfs umount mnt
+wait $server || fail "a mount in the foreground exits with $? after an unmount"
+expect_text 'requests served' foreground.log
+expect_exit 0 layoutfs mount -v -o "log=background.log" disk.img mnt
+ls mnt >/dev/null
+expect_exit 0 layoutfs umount mnt
+expect_text "^[-0-9]+ [:0-9]+ layoutfs.[0-9]+.: $PWD/mnt: requests served" background.log
+expect_exit 1 layoutfs mount -o log=/nonexistent/log disk.img mnt
+
+# --- signals: in the foreground and idle
+for signal in TERM INT HUP; do
+    layoutfs mount -f disk.img mnt &
+    server=$!
+    until mounted mnt; do sleep 0.05; done
+    echo $signal >"mnt/$signal"
+    kill -$signal "$(server_of disk.img)"
+    wait $server || fail "SIG$signal: exit code $?"
+    ! mounted mnt || fail "SIG$signal: still mounted"
+    expect_clean disk.img
+    [ "$(layoutfs cat disk.img /$signal)" = $signal ] || fail "SIG$signal lost a file"
+done
+
+# --- a plain user's image and mount: what belongs to root shows as such
+layoutfs mkdir disk.img /etc
+echo secret >shadow
+layoutfs cp shadow disk.img:/etc/shadow
+open_fuse_to_all
+directory=$PWD
+reachable=true
+as_user() {
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+while [ "$directory" != / ]; do
+    as_user test -x "$directory" || reachable=false
+    directory=$(dirname "$directory")
+done
+if $reachable; then
+    chown 65534:65534 disk.img user
+    expect_exit 0 as_user "$LAYOUTFS" mount disk.img user
+    [ "$(as_user stat -c '%u %g' user/etc/shadow)" = '0 0' ] || fail "a user's mount changes owners"
+    expect_exit 1 as_user touch user/etc/new # root's directory
+    expect_exit 2 ls user                    # nobody else's mount, not even root's
+    grep " $PWD/user " /proc/mounts >line
+    expect_text 'nosuid,nodev.*user_id=65534' line
+    expect_exit 0 as_user "$LAYOUTFS" umount user
+    expect_clean disk.img
+    echo '# nothing is allowed' >fuse.conf
+    mount --bind fuse.conf /etc/fuse.conf
+    expect_exit 1 as_user "$LAYOUTFS" mount disk.img user -o allow_other
+    expect_text 'user_allow_other' err
+    echo user_allow_other >>fuse.conf
+    expect_exit 0 as_user "$LAYOUTFS" mount disk.img user -o allow_other
+    ls user >/dev/null || fail "allow_other does not"
+    # root may unmount it, too
+    expect_exit 0 layoutfs umount user
+    chmod 400 disk.img
+    expect_exit 0 as_user "$LAYOUTFS" mount -o ro disk.img user
+    expect_exit 0 as_user "$LAYOUTFS" umount user
+    chmod 600 disk.img
+    chown 0:0 disk.img
+fi
+
+# --- the server is killed while programs write, at any moment: the image can be mended
+load() {
+    local i=0
+    while :; do
+        i=$((i + 1))
+        { mkdir -p mnt/d$((i % 7)) && head -c $((i % 50000)) /dev/zero >mnt/d$((i % 7))/f$((i % 300)) &&
+            mv mnt/d$((i % 7))/f$((i % 300)) "mnt/g$((i % 90))" && rm -f mnt/g$((i % 31)) &&
+            ln -f mnt/g$((i % 90)) "mnt/h$i"; } || break
+        [ $((i % 40)) -ne 0 ] || rm -f mnt/h*
+    done 2>/dev/null
+}
+for ((round = 0; round < 20 * factor; round++)); do
+    [ $((round % 10)) -ne 0 ] || fresh killed.img 32M
+    layoutfs mount killed.img mnt 2>/dev/null
+    load &
+    sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+    kill -KILL "$(server_of killed.img)"
+    wait
+    expect_exit 1 layoutfs umount mnt
+    expect_text 'server died' err
+    ! mounted mnt || fail "a dead mount stays"
+    cp --sparse=always killed.img ours.img
+    expect_exit 0 layoutfs mount -o ro killed.img mnt
+    expect_text 'not unmounted' err
+    expect_exit 0 layoutfs umount mnt
+    mend killed.img
+    code=0
+    layoutfs check --repair ours.img >check.log 2>&1 || code=$?
+    if [ $code -eq 0 ]; then
+        expect_clean ours.img
+    else
+        [ -s check.log ] || fail "check --repair exits with $code and says nothing"
+        mend ours.img
+    fi
+done
+rm -f ours.img
+
+# --- a new mount takes the place of a dead one
+layoutfs mount killed.img mnt
+ls mnt >/dev/null
+kill -KILL "$(server_of killed.img)"
+released killed.img
+expect_exit 0 layoutfs mount killed.img mnt
+expect_text 'died; detached' err
+[ "$(grep -c " $PWD/mnt " /proc/mounts)" -eq 1 ] || fail "the dead mount is still below the new one"
+expect_exit 0 layoutfs umount mnt
+rm killed.img
+
+# --- read-only: an image that was not unmounted, a file and a device that cannot be written
+layoutfs mount disk.img mnt
+echo x >mnt/unclean
+sync
+kill -KILL "$(server_of disk.img)"
+umount -l mnt
+released disk.img
+before=$(sha256sum <disk.img)
+walk() {
+    find mnt -type f -exec cat {} + >/dev/null
+    expect_exit 1 touch mnt/new
+    expect_text 'Read-only' err
+    expect_exit 0 layoutfs umount mnt
+    [ "$(sha256sum <disk.img)" = "$before" ] || fail "$1 was changed by a read-only mount"
+}
+expect_exit 0 layoutfs mount -o ro,strictatime disk.img mnt
+expect_text 'not unmounted' err
+walk "an image that was not unmounted"
+chmod 444 disk.img
+expect_exit 0 layoutfs mount -o ro disk.img mnt
+walk "a file without permission to write"
+chmod 644 disk.img
+loop=$(losetup -r -f --show disk.img)
+expect_exit 0 layoutfs mount -o ro "$loop" mnt
+walk "a read-only device"
+expect_exit 1 layoutfs mount "$loop" mnt
+losetup -d "$loop"
+loop=
+mend disk.img
+
+# --- statfs as the kernel tells it, for images of several shapes
+statfs_of() {
+    python3 - "$1" <<'PYTHON'
+import os, sys
+v = os.statvfs(sys.argv[1])
+print("bsize", v.f_bsize, "frsize", v.f_frsize, "blocks", v.f_blocks, v.f_bfree, v.f_bavail,
+      "files", v.f_files, v.f_ffree, v.f_favail, "namemax", v.f_namemax)
+f = sys.argv[1] + "/sparse"
+if os.path.exists(f): print("sparse", os.stat(f).st_size, os.stat(f).st_blocks)
+PYTHON
+}
+for options in '' '-b 1024' '-b 1024 -m 0' '-b 2048 -I 128 -N 500' '-O ^resize_inode -m 20'; do
+    rm -f numbers.img
+    truncate -s 40M numbers.img
+    # shellcheck disable=SC2086 # one word each
+    layoutfs mkfs -q -t ext2 $options numbers.img
+    layoutfs mount numbers.img mnt
+    truncate -s 5G mnt/sparse && echo end >>mnt/sparse
+    for i in $(seq 60); do head -c $((i * 1000)) /dev/zero >"mnt/$i"; done
+    sync
+    statfs_of mnt >ours
+    layoutfs umount mnt
+    mount -t ext4 -o loop,ro numbers.img kernel 2>err || skip "the kernel has no ext2: $(cat err)"
+    statfs_of kernel >kernels
+    umount kernel
+    expect_same kernels ours "statfs, mkfs '$options'"
+done
+
+# --- a full disk says so at the write; mapped writes say so at msync or by SIGBUS
+fresh full.img 8M
+layoutfs mount full.img mnt
+code=0
+python3 - mnt <<'PYTHON' || code=$?
+import errno, mmap, os, signal, sys
+d = sys.argv[1]
+hole = os.open(d + "/hole", os.O_RDWR | os.O_CREAT)
+os.ftruncate(hole, 4 << 20)
+fill = os.open(d + "/fill", os.O_WRONLY | os.O_CREAT)
+written = 0
+try:
+    while True: written += os.write(fill, b"x" * 65536)
+except OSError as problem:
+    if problem.errno != errno.ENOSPC: sys.exit("FAIL: a full disk: %s" % problem)
+try:
+    while True: written += os.write(fill, b"x")
+except OSError: pass
+os.fsync(fill)
+if os.fstat(fill).st_size != written: sys.exit("FAIL: %d of %d bytes" % (os.fstat(fill).st_size, written))
+signal.signal(signal.SIGBUS, lambda *unused: os._exit(9))
+memory = mmap.mmap(hole, 4 << 20)
+try:
+    memory[0:1 << 20] = b"y" * (1 << 20)
+    memory.flush()
+except OSError as problem:
+    if problem.errno not in (errno.ENOSPC, errno.EIO): sys.exit("FAIL: msync: %s" % problem)
+    os._exit(9)
+sys.exit("FAIL: a mapped write into a hole of a full disk succeeded")
+PYTHON
+[ $code -eq 9 ] || fail "mapped writes on a full disk"
+rm -f mnt/hole mnt/fill
+sync -f mnt 2>/dev/null || true # somebody has to be told of the failure above once more
+echo again >mnt/again || fail "no space after everything was removed"
+layoutfs umount mnt
+expect_clean full.img
+
+# --- memory: bounded while the kernel knows many files, and given back when it forgets them. No
+# CPU time when nothing happens.
+files=$((20000 * factor))
+fresh many.img $((50 + files / 200))M -N $((files + 1000)) -I 128
+layoutfs mount many.img mnt -o cache=16m
+server=$(server_of many.img)
+python3 - mnt $files <<'PYTHON'
+import os, sys
+for i in range(int(sys.argv[2])):
+    if i % 5000 == 0: os.mkdir("%s/d%d" % (sys.argv[1], i // 5000))
+    os.close(os.open("%s/d%d/f%d" % (sys.argv[1], i // 5000, i), os.O_CREAT | os.O_WRONLY))
+PYTHON
+sync
+find mnt -type f -print0 | xargs -0 stat -c %i | wc -l >count
+resident() {
+    awk '/^VmRSS/ { print $2 }' "/proc/$server/status"
+}
+allowed=$(((16 + 64) * 1024 + files * 300 / 1024))
+[ "$(resident)" -le $allowed ] ||
+    fail "$(resident) KiB of memory with $files files in core, more than $allowed"
+echo 2 >/proc/sys/vm/drop_caches
+for _ in $(seq 50); do
+    [ "$(resident)" -gt $(((16 + 40) * 1024)) ] || break
+    sleep 0.2
+done
+[ "$(resident)" -le $(((16 + 40) * 1024)) ] || fail "$(resident) KiB of memory for files forgotten"
+switches() {
+    awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$server/task/"*/status
+}
+# It goes to sleep some seconds after it has written all; others' statfs may wake it.
+for _ in $(seq 8); do
+    quiet=$(switches)
+    sleep 5
+    [ "$(switches)" -ne "$quiet" ] || break
+done
+[ "$(switches)" -eq "$quiet" ] || fail "an idle mount keeps working"
+layoutfs umount mnt
+expect_clean many.img
