@@ -26,7 +26,7 @@
 #define NS_PER_SEC INT64_C(1000000000)
 
 /* A point in time since 1970-01-01 UTC; seconds may be negative; 0 <= nanoseconds < 10^9. */
-struct timestamp {
+struct __attribute__((packed, aligned(4))) timestamp { /* four are in every in-core inode */
     int64_t seconds;
     uint32_t nanoseconds;
 };

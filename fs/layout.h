@@ -55,8 +55,9 @@ enum inode_flags { /* the values of FS_IOC_GETFLAGS, which are ext's */
 };
 
 /* The in-core inode. One exists per inode number while somebody holds it (and a while after).
- * Attributes are read under the volume's lock and changed under the exclusive one. The layout's own
- * part (layout->inode_private_size bytes, zeroed) follows; see inode_private. */
+ * Attributes are read under the volume's lock and changed under the exclusive one. There may be
+ * millions, as many as the kernel likes to remember: every byte counts. The layout's own part
+ * (layout->inode_private_size bytes, zeroed) follows; see inode_private. */
 struct inode {
     struct volume *volume;
     uint64_t ino;
@@ -77,14 +78,12 @@ struct inode {
     uint8_t acls_absent; /* the core's: enum acl_kind, those known not to be there */
     /* --- the core's (fs/inode_cache.c, fs/pagecache.c); layouts leave these alone --- */
     uint32_t references;
+    uint32_t read_window; /* current read-ahead window, bytes */
+    uint64_t read_next;   /* where the next sequential read would start */
     struct inode *hash_next;
     TAILQ_ENTRY(inode) lru;        /* while unreferenced */
     TAILQ_ENTRY(inode) dirty_link; /* while dirty */
-    struct page_tree *pages;       /* NULL until data is cached */
-    TAILQ_ENTRY(inode) writeback;  /* while it has dirty pages */
-    uint64_t read_next;            /* where the next sequential read would start */
-    uint32_t read_window;          /* current read-ahead window, bytes */
-    int64_t dirty_since_ns;        /* of the oldest dirty page */
+    struct page_tree *pages;       /* NULL until data is cached; all that only then matters */
 };
 
 static inline void *inode_private(struct inode *inode) {

@@ -39,11 +39,14 @@ struct page {
 };
 
 struct page_tree {
+    struct inode *inode; /* whose pages these are */
     void *root;
     uint64_t count, dirty;
     uint64_t ahead; /* read-ahead has gone up to this page index */
     uint8_t height;
-    bool listed; /* the inode is on the page cache's write-back list */
+    bool listed;                      /* on the page cache's write-back list */
+    TAILQ_ENTRY(page_tree) writeback; /* while listed */
+    int64_t dirty_since_ns;           /* of the oldest dirty page */
 };
 
 struct page_node; /* allocated by a recycler of page_node_size bytes */

@@ -75,10 +75,10 @@ void page_cache_destroy(struct page_cache *cache) {
 void page_cache_enlist(struct inode *inode) {
     struct page_cache *cache = cache_of(inode);
 
-    TAILQ_INSERT_TAIL(&cache->dirty_inodes, inode, writeback);
+    TAILQ_INSERT_TAIL(&cache->dirty_inodes, inode->pages, writeback);
     cache->dirty_inode_count++;
     inode->pages->listed = true;
-    inode->dirty_since_ns = clock_now(inode->volume->clock);
+    inode->pages->dirty_since_ns = clock_now(inode->volume->clock);
     volume_note_change(inode->volume);
 }
 
@@ -87,7 +87,7 @@ void page_cache_unlist(struct inode *inode) {
 
     if (!inode->pages->listed)
         return;
-    TAILQ_REMOVE(&cache->dirty_inodes, inode, writeback);
+    TAILQ_REMOVE(&cache->dirty_inodes, inode->pages, writeback);
     cache->dirty_inode_count--;
     inode->pages->listed = false;
 }
@@ -143,8 +143,11 @@ static bool page_evict(struct frame *frame) {
 }
 
 static struct page_tree *page_cache_tree(struct inode *inode) {
-    if (!inode->pages)
+    if (!inode->pages) {
         inode->pages = recycle_get(&cache_of(inode)->trees);
+        if (inode->pages)
+            inode->pages->inode = inode;
+    }
     return inode->pages;
 }
 

@@ -16,13 +16,13 @@
 
 #define PAGE_RUN_MAX 256u /* pages in one call of layout->load or store: 1 MiB */
 
-TAILQ_HEAD(inode_queue, inode);
+TAILQ_HEAD(page_tree_queue, page_tree);
 
 struct page_cache {
     struct volume *volume;
     struct recycler pages, trees, nodes;
     struct inflight_list reads, writes;
-    struct inode_queue dirty_inodes;
+    struct page_tree_queue dirty_inodes; /* by their trees */
     uint64_t dirty_inode_count;
     _Atomic uint64_t dirty_bytes;
     uint64_t background_bytes, limit_bytes; /* write-back starts; writers wait */

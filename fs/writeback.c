@@ -155,25 +155,26 @@ static uint64_t writeback_dirty_bytes(const struct volume *volume) {
 
 /* The number of the first inode that is dirty since before_ns or longer; false: there is none. */
 static bool writeback_first(struct volume *volume, int64_t before_ns, uint64_t *ino) {
-    const struct inode *inode;
+    const struct page_tree *tree;
     bool found;
 
     pool_lock(&volume->pool);
-    inode = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
-    found = inode && inode->dirty_since_ns <= before_ns;
+    tree = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
+    found = tree && tree->dirty_since_ns <= before_ns;
     if (found)
-        *ino = inode->ino;
+        *ino = tree->inode->ino;
     pool_unlock(&volume->pool);
     return found;
 }
 
 /* Moves inode number `ino`, if it is the first on the list still, out of the way of the others. */
 static void writeback_skip(struct volume *volume, uint64_t ino, bool for_good) {
-    struct inode *inode;
+    const struct page_tree *tree;
 
     pool_lock(&volume->pool);
-    inode = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
-    if (inode && inode->ino == ino) {
+    tree = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
+    if (tree && tree->inode->ino == ino) {
+        struct inode *inode = tree->inode;
         page_cache_unlist(inode);
         if (!for_good)
             page_cache_enlist(inode);

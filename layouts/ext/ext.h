@@ -189,8 +189,8 @@ struct ext_inode { /* struct inode's private part */
     uint32_t orphan_next;                /* the list on disk goes on with this inode; as i_dtime */
     bool ordered, orphan;
     /* directories */
-    uint32_t insert_hint; /* linear: logical block where the last insertion found room */
     bool index_unusable;  /* EXT_INODE_INDEX is set, but the index makes no sense */
+    uint32_t insert_hint; /* linear: logical block where the last insertion found room */
 };
 
 static inline struct ext *ext_of(const struct volume *volume) {
