@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "layouts/ext/bitmap.h"
+#include "layouts/ext/checksum.h"
 
 #define CHECK_CACHE_BYTES (32u << 20)
 
@@ -87,12 +88,6 @@ int check_claim(struct check *check, uint64_t block) {
     return 1;
 }
 
-bool check_unset(const struct check *check, uint32_t group, enum ext_group_flags flag) {
-    uint32_t features = EXT_RO_COMPAT_GDT_CSUM | EXT_RO_COMPAT_METADATA_CSUM;
-    return le32_load(check->ext.super.s_feature_ro_compat) & features &&
-           check->ext.groups[group].flags & flag;
-}
-
 struct check_inode *check_inode_find(struct check *check, uint64_t ino) {
     const struct ext_geometry *geometry = &check->ext.geometry;
     if (ino == 0 || ino > geometry->inodes_count)
@@ -108,17 +103,12 @@ struct check_inode *check_inode_find(struct check *check, uint64_t ino) {
 
 static void expect_blocks(const struct check *check, uint32_t number, uint8_t *bitmap) {
     const struct ext_geometry *geometry = &check->ext.geometry;
-    const struct ext_group *group = &check->ext.groups[number];
-    uint64_t first = ext_group_first_block(geometry, number);
     uint32_t count = ext_group_block_count(geometry, number);
     if (check->groups[number].blocks)
         memcpy(bitmap, check->groups[number].blocks, geometry->block_size);
     else
         memset(bitmap, 0, geometry->block_size);
-    bitmap_set(bitmap, 0, ext_group_overhead(geometry, number));
-    bitmap_set(bitmap, (uint32_t)(group->block_bitmap - first), 1);
-    bitmap_set(bitmap, (uint32_t)(group->inode_bitmap - first), 1);
-    bitmap_set(bitmap, (uint32_t)(group->inode_table - first), geometry->inode_table_blocks);
+    ext_zones_mark(&check->ext, number, bitmap);
     bitmap_set(bitmap, count, geometry->block_size * 8 - count);
 }
 
@@ -138,7 +128,7 @@ static void expect_inodes(const struct check *check, uint32_t number, uint8_t *b
 /* Compares `count` bits of the bitmap on disk with what should be there. `first`: what bit 0 stands
  * for. */
 static int compare_bitmap(struct check *check, uint32_t number, const char *what, uint64_t block,
-                          const uint8_t *expected, uint32_t count, uint64_t first) {
+                          const uint8_t *expected, uint32_t count, uint64_t first, bool *mended) {
     struct buffer *buffer;
     int rc = buffer_get(check->ext.buffers, block, PURPOSE_BITMAP, &buffer);
     if (rc < 0)
@@ -161,6 +151,8 @@ static int compare_bitmap(struct check *check, uint32_t number, const char *what
         if (check_repair(check)) {
             memcpy(buffer_data(buffer), expected, check->ext.geometry.block_size);
             buffer_dirty(buffer);
+            ext_group_changed(&check->ext, number);
+            *mended = true;
         }
     }
     buffer_put(buffer);
@@ -175,28 +167,73 @@ static void compare_count(struct check *check, uint32_t number, const char *fiel
                 field, *found, expected);
     if (check_repair(check)) {
         *found = expected;
-        check->ext.groups[number].dirty = true;
+        ext_group_changed(&check->ext, number);
     }
+}
+
+/* The checksum of a bitmap, which its descriptor has. Mended when the descriptor is stored. */
+static int check_bitmap_checksum(struct check *check, uint32_t number, const char *what,
+                                 uint64_t block, uint32_t recorded,
+                                 uint32_t (*checksum)(const struct ext_geometry *, const void *),
+                                 bool *changed) {
+    struct buffer *buffer;
+    int rc = buffer_get(check->ext.buffers, block, PURPOSE_BITMAP, &buffer);
+    if (rc < 0)
+        return rc;
+    bool valid = recorded == checksum(&check->ext.geometry, buffer_data(buffer));
+    buffer_put(buffer);
+    if (valid)
+        return 0;
+    check_wrong(check, "group %" PRIu32 ": %s bitmap (block %" PRIu64 "): its checksum is wrong",
+                number, what, block);
+    if (check_repair(check)) {
+        *changed = true;
+        ext_group_changed(&check->ext, number);
+    }
+    return 0;
+}
+
+static int check_block_bitmap(struct check *check, uint32_t number, const uint8_t *expected) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    struct ext_group *group = &check->ext.groups[number];
+    if (group->flags & EXT_GROUP_BLOCKS_UNSET)
+        return 0;
+    int rc = check_bitmap_checksum(check, number, "block", group->block_bitmap,
+                                   group->block_bitmap_checksum, ext_block_bitmap_checksum,
+                                   &group->block_bitmap_changed);
+    if (rc < 0)
+        return rc;
+    return compare_bitmap(check, number, "block", group->block_bitmap, expected,
+                          ext_group_block_count(geometry, number),
+                          ext_group_first_block(geometry, number), &group->block_bitmap_changed);
+}
+
+static int check_inode_bitmap(struct check *check, uint32_t number, const uint8_t *expected) {
+    const struct ext_geometry *geometry = &check->ext.geometry;
+    struct ext_group *group = &check->ext.groups[number];
+    if (group->flags & EXT_GROUP_INODES_UNSET)
+        return 0;
+    int rc = check_bitmap_checksum(check, number, "inode", group->inode_bitmap,
+                                   group->inode_bitmap_checksum, ext_inode_bitmap_checksum,
+                                   &group->inode_bitmap_changed);
+    if (rc < 0)
+        return rc;
+    return compare_bitmap(
+        check, number, "inode", group->inode_bitmap, expected, geometry->inodes_per_group,
+        (uint64_t)number * geometry->inodes_per_group + 1, &group->inode_bitmap_changed);
 }
 
 static int check_group_bitmaps(struct check *check, uint32_t number, uint8_t *expected) {
     const struct ext_geometry *geometry = &check->ext.geometry;
     struct ext_group *group = &check->ext.groups[number];
-    uint32_t blocks = ext_group_block_count(geometry, number);
     expect_blocks(check, number, expected);
-    uint32_t free_blocks = bitmap_count_clear(expected, blocks);
-    int rc = 0;
-    if (!check_unset(check, number, EXT_GROUP_BLOCKS_UNSET))
-        rc = compare_bitmap(check, number, "block", group->block_bitmap, expected, blocks,
-                            ext_group_first_block(geometry, number));
+    uint32_t free_blocks = bitmap_count_clear(expected, ext_group_block_count(geometry, number));
+    int rc = check_block_bitmap(check, number, expected);
     if (rc < 0)
         return rc;
     expect_inodes(check, number, expected);
     uint32_t free_inodes = bitmap_count_clear(expected, geometry->inodes_per_group);
-    if (!check_unset(check, number, EXT_GROUP_INODES_UNSET))
-        rc = compare_bitmap(check, number, "inode", group->inode_bitmap, expected,
-                            geometry->inodes_per_group,
-                            (uint64_t)number * geometry->inodes_per_group + 1);
+    rc = check_inode_bitmap(check, number, expected);
     if (rc < 0)
         return rc;
     compare_count(check, number, "bg_free_blocks_count", &group->free_blocks, free_blocks);
@@ -217,6 +254,11 @@ static void compare_total(struct check *check, const char *field, uint64_t found
         check->ext.super_dirty = true;
 }
 
+static uint64_t super_free_blocks(const struct check *check) {
+    const struct ext_disk_super *super = &check->ext.super;
+    return ext_blocks_load(super, super->s_free_blocks_count, super->s_free_blocks_count_hi);
+}
+
 static int check_space(struct check *check) {
     uint8_t *expected = malloc(check->ext.geometry.block_size);
     if (!expected)
@@ -228,8 +270,7 @@ static int check_space(struct check *check) {
     free(expected);
     if (rc < 0)
         return rc;
-    compare_total(check, "s_free_blocks_count", le32_load(check->ext.super.s_free_blocks_count),
-                  check->ext.free_blocks);
+    compare_total(check, "s_free_blocks_count", super_free_blocks(check), check->ext.free_blocks);
     compare_total(check, "s_free_inodes_count", le32_load(check->ext.super.s_free_inodes_count),
                   check->ext.free_inodes);
     return 0;
@@ -237,29 +278,9 @@ static int check_space(struct check *check) {
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Every descriptor; -EUCLEAN when one cannot be used. */
-static int check_descriptors(struct check *check) {
-    struct ext *ext = &check->ext;
-    const struct ext_geometry *geometry = &ext->geometry;
-    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
-    bool usable = true;
-    for (uint32_t number = 0; number < geometry->groups; number++) {
-        uint64_t block = geometry->first_data_block + 1 + number / per_block;
-        struct buffer *buffer;
-        int rc = buffer_get(ext->buffers, block, PURPOSE_SUPER, &buffer);
-        if (rc < 0)
-            return rc;
-        ext_group_decode(ext_descriptor_at(geometry, buffer_data(buffer), number % per_block),
-                         &ext->groups[number]);
-        buffer_put(buffer);
-        const char *wrong = ext_group_validate(geometry, number, &ext->groups[number]);
-        if (!wrong)
-            continue;
-        check_wrong(check, "group %" PRIu32 " descriptor (block %" PRIu64 "): %s; run e2fsck",
-                    number, block, wrong);
-        usable = false;
-    }
-    return usable ? 0 : -EUCLEAN;
+static void descriptor_wrong(void *context, uint32_t group, uint64_t block, const char *why) {
+    check_wrong(context, "group %" PRIu32 " descriptor (block %" PRIu64 "): %s; run e2fsck", group,
+                block, why);
 }
 
 static int check_open(struct check *check) {
@@ -278,11 +299,10 @@ static int check_open(struct check *check) {
                                  ext->geometry.block_size, &ext->buffers);
     if (rc < 0)
         return rc;
-    ext->groups = calloc(ext->geometry.groups, sizeof(*ext->groups));
     check->groups = calloc(ext->geometry.groups, sizeof(*check->groups));
-    if (!ext->groups || !check->groups)
+    if (!check->groups)
         return -ENOMEM;
-    return check_descriptors(check);
+    return ext_groups_load(ext, descriptor_wrong, check);
 }
 
 static int check_volume(struct check *check) {
@@ -304,7 +324,7 @@ static int check_volume(struct check *check) {
         ext->super_dirty |= state != le16_load(ext->super.s_state);
         le16_store(&ext->super.s_state, state);
     } else { /* the totals come last, so they were not mended: keep them as they are */
-        ext->free_blocks = le32_load(ext->super.s_free_blocks_count);
+        ext->free_blocks = super_free_blocks(check);
         ext->free_inodes = le32_load(ext->super.s_free_inodes_count);
     }
     rc = ext_super_store(ext);
@@ -317,7 +337,7 @@ static void check_close(struct check *check) {
         free(check->groups[group].inodes);
     }
     free(check->groups);
-    free(check->ext.groups);
+    ext_groups_release(&check->ext);
     free(check->dirs);
     free(check->attribute_blocks);
     if (check->ext.buffers)

@@ -42,7 +42,7 @@ struct check {
     struct check_group *groups; /* one a group */
     struct check_dir *dirs;     /* ascending inode numbers */
     size_t dir_count, dir_room;
-    uint32_t *attribute_blocks; /* one for each inode that refers to it */
+    uint64_t *attribute_blocks; /* one for each inode that refers to it */
     size_t attribute_count, attribute_room;
 };
 
@@ -54,8 +54,6 @@ bool check_repair(struct check *check);
 /* Notes that an inode holds the (valid) block. 1: nobody did before; 0: somebody does; -ENOMEM. */
 int check_claim(struct check *check, uint64_t block);
 /* NULL: the number is out of range or not in use. */
-/* Whether the group's bitmap (and inode table, for inodes) is still to be written. */
-bool check_unset(const struct check *check, uint32_t group, enum ext_group_flags flag);
 struct check_inode *check_inode_find(struct check *check, uint64_t ino);
 /* Grows an array to hold one more element. */
 int check_grow(void **array, size_t count, size_t *room, size_t element);

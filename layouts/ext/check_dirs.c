@@ -246,7 +246,7 @@ static int set_links(struct check *check, uint64_t ino, uint16_t links) {
     if (rc < 0)
         return rc;
     le16_store(&record->i_links_count, links);
-    buffer_dirty(buffer);
+    ext_inode_record_changed(&check->ext, ino, buffer, record);
     buffer_put(buffer);
     return 0;
 }
@@ -260,7 +260,9 @@ static bool nameless(const struct ext_disk_super *super, uint64_t ino) {
 }
 
 static int check_links(struct check *check, uint64_t ino, const struct check_inode *inode) {
-    if (inode->names == inode->links || nameless(&check->ext.super, ino))
+    if (inode->names == inode->links || nameless(&check->ext.super, ino) ||
+        (inode->links == 1 && inode->type == TYPE_DIR && inode->names > 0 &&
+         check->ext.geometry.ro_compat & EXT_RO_COMPAT_DIR_NLINK)) /* uncounted */
         return 0;
     if (inode->names == 0) {
         check_wrong(check, "inode %" PRIu64 " is in use, but has no name; run e2fsck", ino);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "layouts/ext/check.h"
+#include "layouts/ext/checksum.h"
 
 #define TABLE_CHUNK       (64u << 10)
 #define POINTERS_REPORTED 4u /* bad ones of one inode that are told one by one */
@@ -25,9 +26,9 @@ struct subject {
     uint32_t bad_pointers;
 };
 
-static uint64_t record_size(const struct ext_disk_inode *record) {
+static uint64_t record_size(const struct ext *ext, const struct ext_disk_inode *record) {
     uint64_t size = le32_load(record->i_size);
-    if (S_ISREG(le16_load(record->i_mode)))
+    if (S_ISREG(le16_load(record->i_mode)) || ext->geometry.incompat & EXT_INCOMPAT_LARGEDIR)
         size |= (uint64_t)le32_load(record->i_size_high) << 32;
     return size;
 }
@@ -112,12 +113,12 @@ static int visit_pointer(void *context, const struct ext_walk_step *step) {
 
 static int note_attributes(struct subject *subject) {
     struct check *check = subject->check;
-    uint32_t block = le32_load(subject->record->i_file_acl);
+    uint64_t block = ext_record_file_acl(&check->ext, subject->record);
     if (block == 0)
         return 0;
     if (!ext_blocks_are_data(&check->ext, block, 1)) {
         check_wrong(check,
-                    "inode %" PRIu64 ": attribute block %" PRIu32
+                    "inode %" PRIu64 ": attribute block %" PRIu64
                     " lies outside the volume or in a group's metadata; run e2fsck",
                     subject->ino, block);
         return 0;
@@ -181,7 +182,7 @@ static void check_size(struct subject *subject) {
     struct check *check = subject->check;
     const struct ext_geometry *geometry = &check->ext.geometry;
     uint32_t mode = le16_load(subject->record->i_mode);
-    uint64_t size = record_size(subject->record);
+    uint64_t size = record_size(&check->ext, subject->record);
     uint64_t end = subject->end << geometry->block_bits;
     if (S_ISLNK(mode))
         check_symlink_size(subject, size);
@@ -202,14 +203,6 @@ static void check_size(struct subject *subject) {
                     subject->ino, size);
 }
 
-static uint64_t record_blocks(const struct ext *ext, const struct ext_disk_inode *record) {
-    uint64_t blocks = le32_load(record->i_blocks);
-    uint32_t sectors = ext->geometry.block_size / 512;
-    if (ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE)
-        blocks |= (uint64_t)le16_load(record->i_blocks_high) << 32;
-    return le32_load(record->i_flags) & EXT_INODE_HUGE_FILE ? blocks * sectors : blocks;
-}
-
 static int check_map(struct subject *subject) {
     struct check *check = subject->check;
     int rc = note_attributes(subject);
@@ -223,10 +216,10 @@ static int check_map(struct subject *subject) {
     if (subject->bad_pointers > 0)
         return 0; /* size and count cannot be right */
     uint64_t sectors = subject->blocks * (check->ext.geometry.block_size / 512);
-    if (record_blocks(&check->ext, subject->record) != sectors)
+    if (ext_record_sectors(&check->ext, subject->record) != sectors)
         check_wrong(check,
                     "inode %" PRIu64 ": i_blocks is %" PRIu64 ", expected %" PRIu64 "; run e2fsck",
-                    subject->ino, record_blocks(&check->ext, subject->record), sectors);
+                    subject->ino, ext_record_sectors(&check->ext, subject->record), sectors);
     if (subject->ino != EXT_RESIZE_INO)
         check_size(subject);
     return 0;
@@ -262,6 +255,8 @@ static int check_record(struct check *check, uint64_t ino, const struct ext_disk
         return ext_walk_map(&check->ext, ino, record, visit_pointer, &subject);
     if (le16_load(record->i_links_count) == 0)
         return 0;
+    if (!ext_inode_checksum_valid(&check->ext.geometry, ino, record))
+        check_wrong(check, "inode %" PRIu64 ": its checksum is wrong; run e2fsck", ino);
     if (!known_type(le16_load(record->i_mode))) {
         check_wrong(check, "inode %" PRIu64 ": i_mode 0%o has no known type; run e2fsck", ino,
                     le16_load(record->i_mode));
@@ -275,16 +270,16 @@ static int check_record(struct check *check, uint64_t ino, const struct ext_disk
 /* --- attribute blocks ------------------------------------------------------------------------- */
 
 static int compare_blocks(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static int check_attribute_block(struct check *check, uint32_t block, size_t references) {
+static int check_attribute_block(struct check *check, uint64_t block, size_t references) {
     int rc = check_claim(check, block);
     if (rc < 0)
         return rc;
     if (rc == 0)
-        check_wrong(check, "attribute block %" PRIu32 " is held by a file, too; run e2fsck", block);
+        check_wrong(check, "attribute block %" PRIu64 " is held by a file, too; run e2fsck", block);
     struct buffer *buffer;
     rc = buffer_get(check->ext.buffers, block, PURPOSE_XATTR, &buffer);
     if (rc < 0)
@@ -292,14 +287,17 @@ static int check_attribute_block(struct check *check, uint32_t block, size_t ref
     struct ext_disk_xattr_header *header = buffer_data(buffer);
     uint32_t recorded = le32_load(header->h_refcount);
     if (le32_load(header->h_magic) != EXT_XATTR_MAGIC || le32_load(header->h_blocks) != 1) {
-        check_wrong(check, "attribute block %" PRIu32 ": it has no valid header; run e2fsck",
+        check_wrong(check, "attribute block %" PRIu64 ": it has no valid header; run e2fsck",
                     block);
+    } else if (!ext_xattr_checksum_valid(&check->ext.geometry, block, header)) {
+        check_wrong(check, "attribute block %" PRIu64 ": its checksum is wrong; run e2fsck", block);
     } else if (recorded != references) {
         check_wrong(check,
-                    "attribute block %" PRIu32 ": h_refcount is %" PRIu32 ", but %zu inodes use it",
+                    "attribute block %" PRIu64 ": h_refcount is %" PRIu32 ", but %zu inodes use it",
                     block, recorded, references);
         if (check_repair(check)) {
             le32_store(&header->h_refcount, (uint32_t)references);
+            ext_xattr_checksum_set(&check->ext.geometry, block, header);
             buffer_dirty(buffer);
         }
     }
@@ -309,7 +307,7 @@ static int check_attribute_block(struct check *check, uint32_t block, size_t ref
 
 /* Inodes may share a block of attributes. */
 static int check_attribute_blocks(struct check *check) {
-    const uint32_t *blocks = check->attribute_blocks;
+    const uint64_t *blocks = check->attribute_blocks;
     size_t count;
     if (check->attribute_count == 0)
         return 0;
@@ -332,8 +330,8 @@ static int check_table(struct check *check, uint32_t group, uint8_t *chunk) {
     uint64_t start = check->ext.groups[group].inode_table << geometry->block_bits;
     uint64_t end = (uint64_t)geometry->inode_table_blocks << geometry->block_bits;
     uint64_t ino = (uint64_t)group * geometry->inodes_per_group;
-    uint64_t last = ino + geometry->inodes_per_group;
-    if (check_unset(check, group, EXT_GROUP_INODES_UNSET))
+    uint64_t last = ino + geometry->inodes_per_group - check->ext.groups[group].unused_inodes;
+    if (check->ext.groups[group].flags & EXT_GROUP_INODES_UNSET)
         return 0;
     for (uint64_t offset = 0; offset < end && ino < last; offset += TABLE_CHUNK) {
         uint32_t length = end - offset < TABLE_CHUNK ? (uint32_t)(end - offset) : TABLE_CHUNK;

@@ -10,6 +10,7 @@
 
 #include "layouts/ext/crc.h"
 
+#define DOT_SIZE               12u /* of the entry "." */
 #define MMP_CHECKSUM_OFFSET    1020u
 #define EXTENT_HEADER_SIZE     12u
 #define EXTENT_ENTRY_SIZE      12u
@@ -180,30 +181,6 @@ void ext_dir_tail_write(const struct ext_geometry *geometry, void *block) {
     tail->file_type = EXT_FT_CHECKSUM;
 }
 
-static uint32_t dir_checksum(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                             const void *block) {
-    return ext_crc32c(owner_seed(geometry, ino, generation), block, dir_tail_offset(geometry));
-}
-
-void ext_dir_checksum_set(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                          void *block) {
-    if (!ext_has_checksums(geometry))
-        return;
-    struct ext_disk_dir_tail *tail = (void *)((uint8_t *)block + dir_tail_offset(geometry));
-    le32_store(&tail->checksum, dir_checksum(geometry, ino, generation, block));
-}
-
-bool ext_dir_checksum_valid(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                            const void *block) {
-    if (!ext_has_checksums(geometry))
-        return true;
-    const struct ext_disk_dir_tail *tail =
-        (const void *)((const uint8_t *)block + dir_tail_offset(geometry));
-    return le32_load(tail->inode) == 0 && le16_load(tail->rec_len) == sizeof(*tail) &&
-           tail->name_len == 0 && tail->file_type == EXT_FT_CHECKSUM &&
-           le32_load(tail->checksum) == dir_checksum(geometry, ino, generation, block);
-}
-
 /* Where the tail of an index block is; 0: its count and limit make no sense. */
 static size_t dx_tail_offset(const struct ext_geometry *geometry, const void *block,
                              uint32_t entries_offset) {
@@ -215,37 +192,64 @@ static size_t dx_tail_offset(const struct ext_geometry *geometry, const void *bl
     return entries_offset + limit * sizeof(struct ext_disk_dx_entry);
 }
 
-static uint32_t dx_checksum(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                            const void *block, uint32_t entries_offset,
-                            const struct ext_disk_dx_tail *tail) {
-    const struct ext_disk_dx_countlimit *header =
-        (const void *)((const uint8_t *)block + entries_offset);
+static uint32_t dx_checksum(const struct ext_geometry *geometry, uint32_t seed, const void *block,
+                            uint32_t entries_offset, size_t tail_offset) {
+    const uint8_t *bytes = block;
+    const struct ext_disk_dx_countlimit *header = (const void *)(bytes + entries_offset);
     size_t used = le16_load(header->count) * sizeof(struct ext_disk_dx_entry);
-    uint32_t crc = owner_seed(geometry, ino, generation);
-    crc = ext_crc32c(crc, block, entries_offset + used);
-    return crc_without(crc, tail, sizeof(*tail), offsetof(struct ext_disk_dx_tail, dt_checksum),
-                       sizeof(tail->dt_checksum));
+    return crc_without(ext_crc32c(seed, block, entries_offset + used), bytes + tail_offset,
+                       sizeof(struct ext_disk_dx_tail),
+                       offsetof(struct ext_disk_dx_tail, dt_checksum), sizeof(le32));
 }
 
-void ext_dx_checksum_set(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                         void *block, uint32_t entries_offset) {
-    if (!ext_has_checksums(geometry))
-        return;
-    size_t offset = dx_tail_offset(geometry, block, entries_offset);
-    struct ext_disk_dx_tail *tail = (void *)((uint8_t *)block + offset);
-    if (offset > 0)
-        le32_store(&tail->dt_checksum,
-                   dx_checksum(geometry, ino, generation, block, entries_offset, tail));
+uint32_t ext_dir_index_offset(const struct ext_geometry *geometry, const void *block) {
+    const struct ext_disk_dirent *first = block;
+    uint32_t size = le16_load(first->rec_len);
+    if (size == geometry->block_size && le32_load(first->inode) == 0)
+        return EXT_DX_NODE_ENTRIES;
+    const struct ext_disk_dirent *second = (const void *)((const uint8_t *)block + DOT_SIZE);
+    if (size == DOT_SIZE && le16_load(second->rec_len) == geometry->block_size - DOT_SIZE)
+        return EXT_DX_ROOT_ENTRIES;
+    return 0;
 }
 
-bool ext_dx_checksum_valid(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                           const void *block, uint32_t entries_offset) {
-    if (!ext_has_checksums(geometry))
+/* Where the block's checksum is, and what it should be. False: the block has no place for it. */
+static bool dir_checksum(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
+                         const void *block, size_t *offset, uint32_t *checksum) {
+    uint32_t seed = owner_seed(geometry, ino, generation);
+    uint32_t entries_offset = ext_dir_index_offset(geometry, block);
+    if (entries_offset != 0) {
+        size_t tail = dx_tail_offset(geometry, block, entries_offset);
+        if (tail == 0)
+            return false;
+        *offset = tail + offsetof(struct ext_disk_dx_tail, dt_checksum);
+        *checksum = dx_checksum(geometry, seed, block, entries_offset, tail);
         return true;
-    size_t offset = dx_tail_offset(geometry, block, entries_offset);
-    const struct ext_disk_dx_tail *tail = (const void *)((const uint8_t *)block + offset);
-    return offset > 0 && le32_load(tail->dt_checksum) ==
-                             dx_checksum(geometry, ino, generation, block, entries_offset, tail);
+    }
+    const struct ext_disk_dir_tail *tail =
+        (const void *)((const uint8_t *)block + dir_tail_offset(geometry));
+    *offset = dir_tail_offset(geometry) + offsetof(struct ext_disk_dir_tail, checksum);
+    *checksum = ext_crc32c(seed, block, dir_tail_offset(geometry));
+    return le32_load(tail->inode) == 0 && le16_load(tail->rec_len) == sizeof(*tail) &&
+           tail->name_len == 0 && tail->file_type == EXT_FT_CHECKSUM;
+}
+
+void ext_dir_checksum_set(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
+                          void *block) {
+    size_t offset;
+    uint32_t checksum;
+    if (ext_has_checksums(geometry) &&
+        dir_checksum(geometry, ino, generation, block, &offset, &checksum))
+        le32_store((le32 *)((uint8_t *)block + offset), checksum);
+}
+
+bool ext_dir_checksum_valid(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
+                            const void *block) {
+    size_t offset;
+    uint32_t checksum;
+    return !ext_has_checksums(geometry) ||
+           (dir_checksum(geometry, ino, generation, block, &offset, &checksum) &&
+            le32_load(*(const le32 *)((const uint8_t *)block + offset)) == checksum);
 }
 
 /* --- extents ---------------------------------------------------------------------------------- */

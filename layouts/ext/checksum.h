@@ -50,11 +50,16 @@ bool ext_inode_checksum_valid(const struct ext_geometry *geometry, uint64_t ino,
 
 /* Blocks that belong to an inode are bound to it and to its generation. */
 
-/* A directory's block of entries, with the tail in place. */
+/* A block of a directory: of entries, with the tail in place, or of its index; which of the two,
+ * its first entries say. One whose tail (or index header) makes no sense is not valid; setting then
+ * does nothing. */
 void ext_dir_checksum_set(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
                           void *block);
 bool ext_dir_checksum_valid(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
                             const void *block);
+/* EXT_DX_ROOT_ENTRIES or EXT_DX_NODE_ENTRIES when the block's entries cover an index (on a volume
+ * with checksums: entries proper end before the tail), else 0. */
+uint32_t ext_dir_index_offset(const struct ext_geometry *geometry, const void *block);
 /* Writes the tail, whose checksum is not set yet. Entries end before it. */
 void ext_dir_tail_write(const struct ext_geometry *geometry, void *block);
 /* Bytes that entries may fill. */
@@ -62,13 +67,6 @@ static inline uint32_t ext_dir_block_room(const struct ext_geometry *geometry) {
     return geometry->block_size -
            (ext_has_checksums(geometry) ? (uint32_t)sizeof(struct ext_disk_dir_tail) : 0);
 }
-
-/* A block of a directory's index. `entries_offset`: EXT_DX_ROOT_ENTRIES or EXT_DX_NODE_ENTRIES.
- * A count or limit that the block has no room for: not valid; setting then does nothing. */
-void ext_dx_checksum_set(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                         void *block, uint32_t entries_offset);
-bool ext_dx_checksum_valid(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
-                           const void *block, uint32_t entries_offset);
 /* Entries of an index block; the tail takes one's place. */
 static inline uint32_t ext_dx_limit(const struct ext_geometry *geometry, uint32_t entries_offset) {
     return (geometry->block_size - entries_offset) / (uint32_t)sizeof(struct ext_disk_dx_entry) -

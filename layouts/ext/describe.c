@@ -203,8 +203,8 @@ static int describe_group(struct ext *ext, uint64_t number, json_t *object) {
         return -EINVAL;
     }
     uint32_t group = (uint32_t)number;
-    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
-    uint64_t block = geometry->first_data_block + 1 + group / per_block;
+    uint32_t per_block = ext_descriptors_per_block(geometry);
+    uint64_t block = ext_descriptor_block(geometry, group / per_block);
     struct buffer *buffer;
     int rc = buffer_get(ext->buffers, block, PURPOSE_SUPER, &buffer);
     if (rc < 0)
@@ -260,12 +260,16 @@ static void put_location(json_t *object, const struct ext *ext, uint64_t ino) {
 static int put_in_use(json_t *object, const struct ext *ext, uint64_t ino) {
     uint32_t group = ext_group_of_inode(&ext->geometry, ino);
     struct buffer *bitmap;
-    int rc = buffer_get(ext->buffers, ext->groups[group].inode_bitmap, PURPOSE_BITMAP, &bitmap);
-    if (rc < 0)
-        return rc;
     uint32_t bit = (uint32_t)((ino - 1) % ext->geometry.inodes_per_group);
-    put_bool(object, "in_use", bitmap_test(buffer_data(bitmap), bit));
-    buffer_put(bitmap);
+    bool used = false;
+    if (!(ext->groups[group].flags & EXT_GROUP_INODES_UNSET)) {
+        int rc = buffer_get(ext->buffers, ext->groups[group].inode_bitmap, PURPOSE_BITMAP, &bitmap);
+        if (rc < 0)
+            return rc;
+        used = bitmap_test(buffer_data(bitmap), bit);
+        buffer_put(bitmap);
+    }
+    put_bool(object, "in_use", used);
     return 0;
 }
 
@@ -306,24 +310,37 @@ static int describe_inode(struct ext *ext, uint64_t ino, json_t *object) {
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-/* The kind of metadata that arithmetic puts at the block, or NULL. */
-static const char *fixed_kind(const struct ext *ext, uint64_t block, uint32_t group) {
-    const struct ext_geometry *geometry = &ext->geometry;
-    uint64_t offset = block - ext_group_first_block(geometry, group);
+/* The kind of metadata that a group's descriptor puts at the block, or NULL. */
+static const char *group_kind(const struct ext *ext, uint64_t block, uint32_t group) {
     const struct ext_group *g = &ext->groups[group];
-    if (offset < ext_group_overhead(geometry, group)) {
-        if (offset == 0)
-            return "super block";
-        return offset <= geometry->descriptor_blocks ? "group descriptors"
-                                                     : "reserved for group descriptors";
-    }
     if (block == g->block_bitmap)
         return "block bitmap";
     if (block == g->inode_bitmap)
         return "inode bitmap";
-    if (block >= g->inode_table && block < g->inode_table + geometry->inode_table_blocks)
+    if (block >= g->inode_table && block < g->inode_table + ext->geometry.inode_table_blocks)
         return "inode table";
     return NULL;
+}
+
+/* The kind of metadata of the groups' own that lies at the block, or NULL. */
+static const char *fixed_kind(const struct ext *ext, uint64_t block, uint32_t group) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    uint64_t offset = block - ext_group_first_block(geometry, group);
+    const char *kind = NULL;
+    if (offset < ext_group_overhead(geometry, group)) {
+        bool super = ext_group_has_super(geometry, group);
+        if (super && offset == 0)
+            return "super block";
+        return offset < super + ext_group_descriptor_blocks(geometry, group)
+                   ? "group descriptors"
+                   : "reserved for group descriptors";
+    }
+    if (!ext_zones_meet(ext, block, 1))
+        return NULL;
+    /* With flex_bg, that of another group. */
+    for (uint32_t i = 0; i < geometry->groups && !kind; i++)
+        kind = group_kind(ext, block, (group + geometry->groups - i) % geometry->groups);
+    return kind;
 }
 
 struct owner_search {
@@ -359,7 +376,7 @@ static int owner_visit_inode(void *context, uint64_t ino, const struct ext_disk_
     search->mode = mode;
     search->extents = le32_load(record->i_flags) & EXT_INODE_EXTENTS;
     search->steps = search->ext->geometry.blocks_count;
-    if (le32_load(record->i_file_acl) == search->block)
+    if (ext_record_file_acl(search->ext, record) == search->block)
         search->kind = "extended attributes";
     else if (ext_walk_has_map(search->ext, record))
         ext_walk_map(search->ext, ino, record, owner_visit, search);

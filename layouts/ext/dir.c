@@ -91,17 +91,26 @@ void ext_dir_block_clear(struct ext *ext, void *block) {
     struct ext_disk_dirent *entry = block;
 
     memset(block, 0, ext->geometry.block_size);
-    le16_store(&entry->rec_len, (uint16_t)ext->geometry.block_size);
+    le16_store(&entry->rec_len, (uint16_t)ext_dir_block_room(&ext->geometry));
+    ext_dir_tail_write(&ext->geometry, block);
 }
 
-void ext_dir_block_dots(struct ext *ext, void *block, uint64_t ino, uint64_t parent_ino) {
+void ext_dir_block_changed(struct inode *dir, struct buffer *buffer) {
+    struct ext *ext = ext_of(dir->volume);
+
+    ext_dir_checksum_set(&ext->geometry, dir->ino, dir->generation, buffer_data(buffer));
+    ext_dirty(ext, buffer);
+}
+
+void ext_dir_block_dots(struct ext *ext, void *block, uint32_t room, uint64_t ino,
+                        uint64_t parent_ino) {
     struct ext_dir_name dot = {".", 1, (uint32_t)ino, dirent_type_of(ext, S_IFDIR)};
     struct ext_dir_name dotdot = {"..", 2, (uint32_t)parent_ino, dot.type};
     char *bytes = block;
 
     dirent_write((struct ext_disk_dirent *)bytes, EXT_DIRENT_MIN, &dot);
-    dirent_write((struct ext_disk_dirent *)(bytes + EXT_DIRENT_MIN),
-                 ext->geometry.block_size - EXT_DIRENT_MIN, &dotdot);
+    dirent_write((struct ext_disk_dirent *)(bytes + EXT_DIRENT_MIN), room - EXT_DIRENT_MIN,
+                 &dotdot);
 }
 
 /* What is wrong with the entry, or NULL. */
@@ -174,8 +183,12 @@ int ext_dir_block_get(struct inode *dir, uint64_t logical, struct buffer **buffe
     if (rc < 0)
         return rc;
     /* A damaged volume may use one block for two things; then the other's check says nothing. */
-    if (!(*buffer)->checked || (*buffer)->purpose != PURPOSE_DIR)
+    if (!(*buffer)->checked || (*buffer)->purpose != PURPOSE_DIR) {
         fault = entries_fault(ext, buffer_data(*buffer), &offset);
+        if (!fault && !ext_dir_checksum_valid(&ext->geometry, dir->ino, dir->generation,
+                                              buffer_data(*buffer)))
+            fault = "the block's checksum is wrong";
+    }
     if (!fault && logical == 0)
         fault = dots_fault(dir, buffer_data(*buffer), ext->geometry.block_size);
     if (fault) {
@@ -219,7 +232,7 @@ int ext_dir_grow(struct inode *dir, uint32_t count, uint64_t *logical, struct bu
     uint64_t first = ext_dir_blocks(dir);
     uint64_t size = dir->size + (uint64_t)count * ext->geometry.block_size;
 
-    if (size > UINT32_MAX)
+    if (size > UINT32_MAX && !(ext->geometry.incompat & EXT_INCOMPAT_LARGEDIR))
         return -ENOSPC; /* a directory's size has 32 bits */
     for (uint64_t done = 0, step; done < count; done += step) {
         int rc = ext_bmap_allocate(dir, first + done, count - done, &step);
@@ -235,7 +248,7 @@ int ext_dir_grow(struct inode *dir, uint32_t count, uint64_t *logical, struct bu
             return dir_grow_undo(dir, buffers, i, rc);
         ext_dir_block_clear(ext, buffer_data(buffers[i]));
         buffers[i]->checked = true;
-        ext_dirty(ext, buffers[i]);
+        ext_dir_block_changed(dir, buffers[i]);
     }
     dir->size = size;
     *logical = first;
@@ -263,12 +276,12 @@ bool ext_dir_block_find(struct ext *ext, void *block, const char *name, uint32_t
 }
 
 bool ext_dir_block_insert(struct ext *ext, void *block, const struct ext_dir_name *name) {
-    uint32_t block_size = ext->geometry.block_size;
+    uint32_t room = ext_dir_block_room(&ext->geometry);
     uint32_t needed = ext_dirent_size(name->length);
     uint32_t scanned = 0;
     struct ext_disk_dirent *entry;
 
-    for (uint32_t offset = 0; (entry = ext_dirent_at(block, block_size, offset)) != NULL;) {
+    for (uint32_t offset = 0; (entry = ext_dirent_at(block, room, offset)) != NULL;) {
         uint32_t size = le16_load(entry->rec_len);
         uint32_t used = le32_load(entry->inode) != 0 ? ext_dirent_size(entry->name_len) : 0;
         scanned++;
@@ -294,7 +307,7 @@ static void dir_slot_remove(struct inode *dir, struct ext_dir_slot *slot) {
     else
         le16_store(&previous->rec_len,
                    (uint16_t)(le16_load(previous->rec_len) + le16_load(entry->rec_len)));
-    ext_dirty(ext_of(dir->volume), slot->buffer);
+    ext_dir_block_changed(dir, slot->buffer);
     if (slot->logical < ext_inode_of(dir)->insert_hint)
         ext_inode_of(dir)->insert_hint = (uint32_t)slot->logical;
 }
@@ -390,7 +403,7 @@ static int linear_insert(struct inode *dir, const struct ext_dir_name *name) {
         ext_dir_block_insert(ext, buffer_data(buffer), name);
     }
     private->insert_hint = (uint32_t)logical;
-    ext_dirty(ext, buffer);
+    ext_dir_block_changed(dir, buffer);
     buffer_put(buffer);
     return 0;
 }
@@ -409,8 +422,8 @@ int ext_dir_insert(struct inode *dir, const char *name, uint32_t length, struct 
         if (rc != EXT_HTREE_UNUSABLE)
             return rc;
     }
-    dir->flags &= ~(uint32_t)EXT_INODE_INDEX; /* it would no longer tell the truth */
-    return linear_insert(dir, &entry);
+    int rc = ext_htree_drop(dir); /* it would no longer tell the truth */
+    return rc < 0 ? rc : linear_insert(dir, &entry);
 }
 
 int ext_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
@@ -424,13 +437,13 @@ int ext_dir_remove(struct inode *dir, const char *name, uint32_t length, struct 
     return 0;
 }
 
-static void dir_slot_set(struct ext *ext, const struct ext_dir_slot *slot,
+static void dir_slot_set(struct inode *dir, const struct ext_dir_slot *slot,
                          const struct inode *inode) {
     struct ext_disk_dirent *entry = dir_slot_entry(slot);
 
     le32_store(&entry->inode, (uint32_t)inode->ino);
-    entry->file_type = dirent_type_of(ext, inode->mode);
-    ext_dirty(ext, slot->buffer);
+    entry->file_type = dirent_type_of(ext_of(dir->volume), inode->mode);
+    ext_dir_block_changed(dir, slot->buffer);
 }
 
 /* When `inode` is a directory that goes from `from` to `to`, takes hold of its "..". The slot's
@@ -443,9 +456,10 @@ static int dotdot_locate(struct inode *inode, const struct inode *from, const st
     return dir_locate(inode, "..", 2, slot);
 }
 
-static void dotdot_set(const struct ext_dir_slot *slot, const struct inode *parent) {
+static void dotdot_set(struct inode *dir, const struct ext_dir_slot *slot,
+                       const struct inode *parent) {
     if (slot->buffer)
-        dir_slot_set(ext_of(parent->volume), slot, parent);
+        dir_slot_set(dir, slot, parent);
 }
 
 /* The name of one inode becomes another's. */
@@ -456,7 +470,7 @@ static int name_give(struct inode *dir, const char *name, uint32_t length, struc
     int rc = dir_locate_inode(dir, name, length, from, &slot);
     if (rc < 0)
         return rc;
-    dir_slot_set(ext_of(dir->volume), &slot, to);
+    dir_slot_set(dir, &slot, to);
     buffer_put(slot.buffer);
     return 0;
 }
@@ -493,7 +507,7 @@ static int rename_move(const struct rename *rename) {
         return rc;
     rc = rename_target(rename);
     if (rc == 0) {
-        dotdot_set(&dotdot, rename->target_dir);
+        dotdot_set(rename->inode, &dotdot, rename->target_dir);
         /* The insertion may have moved the source's entry. */
         rc = rename_source(rename);
     }
@@ -502,7 +516,6 @@ static int rename_move(const struct rename *rename) {
 }
 
 static int rename_exchange(const struct rename *rename) {
-    struct ext *ext = ext_of(rename->inode->volume);
     struct ext_dir_slot slots[4] = {0}; /* source, target, and the ".." of each */
 
     int rc = dir_locate_inode(rename->source_dir, rename->source_name, rename->source_length,
@@ -519,10 +532,10 @@ static int rename_exchange(const struct rename *rename) {
             rc = dotdot_locate(rename->victim, rename->target_dir, rename->source_dir, &slots[3]);
     }
     if (rc == 0) {
-        dir_slot_set(ext, &slots[0], rename->victim);
-        dir_slot_set(ext, &slots[1], rename->inode);
-        dotdot_set(&slots[2], rename->target_dir);
-        dotdot_set(&slots[3], rename->source_dir);
+        dir_slot_set(rename->source_dir, &slots[0], rename->victim);
+        dir_slot_set(rename->target_dir, &slots[1], rename->inode);
+        dotdot_set(rename->inode, &slots[2], rename->target_dir);
+        dotdot_set(rename->victim, &slots[3], rename->source_dir);
     }
     for (int i = 0; i < 4; i++)
         buffer_put(slots[i].buffer);
@@ -534,13 +547,16 @@ int ext_dir_rename(const struct rename *rename) {
 }
 
 int ext_dir_initialise(struct inode *dir, uint64_t parent_ino) {
+    struct ext *ext = ext_of(dir->volume);
     struct buffer *buffer;
     uint64_t logical;
 
     int rc = ext_dir_grow(dir, 1, &logical, &buffer);
     if (rc < 0)
         return rc;
-    ext_dir_block_dots(ext_of(dir->volume), buffer_data(buffer), dir->ino, parent_ino);
+    ext_dir_block_dots(ext, buffer_data(buffer), ext_dir_block_room(&ext->geometry), dir->ino,
+                       parent_ino);
+    ext_dir_block_changed(dir, buffer);
     buffer_put(buffer);
     return 0;
 }

@@ -15,7 +15,7 @@
 #ifndef LAYOUTFS_EXT_DIR_H
 #define LAYOUTFS_EXT_DIR_H
 
-#include "layouts/ext/ext.h"
+#include "layouts/ext/checksum.h"
 
 #define EXT_DIRENT_MIN 12u /* bytes of an entry with a name of 1..4 bytes */
 /* How many entries a block can hold, for arrays. */
@@ -62,9 +62,11 @@ static inline bool ext_name_is_dot(const char *name, uint32_t length) {
 
 /* The directory's block, validated. */
 int ext_dir_block_get(struct inode *dir, uint64_t logical, struct buffer **buffer);
-/* Adds `count` (1 or 2) blocks at the directory's end, each one empty entry, referenced and dirty.
- * *logical: the first. All or nothing. */
+/* Adds `count` (1 to EXT_HTREE_LEVELS) blocks at the directory's end, each one empty entry,
+ * referenced and dirty. *logical: the first. All or nothing. */
 int ext_dir_grow(struct inode *dir, uint32_t count, uint64_t *logical, struct buffer **buffers);
+/* The block's bytes have been changed: seals and dirties it. */
+void ext_dir_block_changed(struct inode *dir, struct buffer *buffer);
 /* One empty entry that fills the block. */
 void ext_dir_block_clear(struct ext *ext, void *block);
 /* Looks for the name in one block and fills slot->offset and previous. */
@@ -72,8 +74,9 @@ bool ext_dir_block_find(struct ext *ext, void *block, const char *name, uint32_t
                         struct ext_dir_slot *slot);
 /* Puts the name into the first hole that is large enough. False: there is none. */
 bool ext_dir_block_insert(struct ext *ext, void *block, const struct ext_dir_name *name);
-/* Writes "." and "..", the latter over the rest of the block. */
-void ext_dir_block_dots(struct ext *ext, void *block, uint64_t ino, uint64_t parent_ino);
+/* Writes "." and "..", the latter over the rest of the `room` bytes. */
+void ext_dir_block_dots(struct ext *ext, void *block, uint32_t room, uint64_t ino,
+                        uint64_t parent_ino);
 /* Hands one entry to `visit`. */
 bool ext_dir_emit(const struct ext_disk_dirent *entry, uint64_t cookie, dir_visit visit,
                   void *context);
@@ -91,7 +94,7 @@ struct ext_htree_frame {
     uint32_t at; /* the entry followed */
 };
 
-#define EXT_HTREE_LEVELS 2u
+#define EXT_HTREE_LEVELS 3u /* with large_dir; else 2 */
 
 struct ext_htree_path {
     struct ext_htree_frame frame[EXT_HTREE_LEVELS]; /* root first */
@@ -112,20 +115,20 @@ int ext_htree_leaf(struct inode *dir, const struct ext_htree_path *path, uint64_
                    struct buffer **buffer);
 int ext_htree_find(struct inode *dir, const char *name, uint32_t length, struct ext_dir_slot *slot);
 int ext_htree_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);
+/* How many levels the volume allows. */
+static inline uint32_t ext_htree_levels(const struct ext *ext) {
+    return ext->geometry.incompat & EXT_INCOMPAT_LARGEDIR ? EXT_HTREE_LEVELS : EXT_HTREE_LEVELS - 1;
+}
 /* The major hash, charged to the clock. */
 uint32_t ext_htree_hash(struct ext *ext, enum ext_hash_version version, const char *name,
                         uint32_t length);
-static inline uint32_t ext_htree_root_limit(const struct ext *ext) {
-    return (ext->geometry.block_size - EXT_DX_ROOT_ENTRIES) / sizeof(struct ext_disk_dx_entry);
-}
-static inline uint32_t ext_htree_node_limit(const struct ext *ext) {
-    return (ext->geometry.block_size - EXT_DX_NODE_ENTRIES) / sizeof(struct ext_disk_dx_entry);
-}
 
 /* --- htree_split.c --- */
 
 /* 0, EXT_HTREE_UNUSABLE, -ENOSPC (also: the index is full), ... */
 int ext_htree_insert(struct inode *dir, const struct ext_dir_name *name);
+/* The index is no longer kept: all its blocks become blocks of entries. */
+int ext_htree_drop(struct inode *dir);
 /* Makes a directory of one full block an indexed one of three, and inserts the name. */
 int ext_htree_convert(struct inode *dir, const struct ext_dir_name *name);
 

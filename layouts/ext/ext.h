@@ -3,7 +3,8 @@
  * Layer: layouts/ext, shared by its files; nothing outside this folder includes it.
  *
  *   layout.c    the table of functions and options that the core sees
- *   super.c     super block, group descriptors: load, validate, store; errors=
+ *   super.c     the super block: load, validate, store; errors=
+ *   descriptors.c   the group descriptors, likewise; where the groups' own metadata lies
  *   features.c  features by name, and which are supported
  *   checksum.c, crc.c   checksums of every structure
  *   format.c    mkfs                           geometry.c  where things lie by arithmetic alone
@@ -50,6 +51,9 @@ struct ext_geometry {
     uint32_t descriptor_size;    /* bytes */
     uint32_t descriptor_blocks;  /* blocks that hold all descriptors */
     uint32_t reserved_descriptor_blocks;
+    uint32_t first_meta_bg; /* blocks of descriptors kept together; meta_bg: then by their groups */
+    uint32_t backup_groups[2]; /* sparse_super2: the groups with copies, 0: none */
+    uint32_t flex_groups;      /* so many groups have their bitmaps and tables side by side */
     uint32_t compat, incompat, ro_compat;
     uint32_t checksum_seed; /* metadata_csum: what every checksum starts from */
     uint16_t uuid_crc16;    /* uninit_bg: likewise, for descriptors */
@@ -61,8 +65,15 @@ int ext_geometry_load(const struct ext_disk_super *super, uint64_t device_size, 
                       const struct log *log, struct ext_geometry *geometry);
 /* Does `group` hold a copy of the super block and descriptors (always for 0)? */
 bool ext_group_has_super(const struct ext_geometry *geometry, uint32_t group);
+/* Blocks of descriptors at the group's start: the first, or copies. 0: it has none. */
+uint32_t ext_group_descriptor_blocks(const struct ext_geometry *geometry, uint32_t group);
 /* Blocks taken at the group's start by super block, descriptors and reserved descriptors. */
 uint32_t ext_group_overhead(const struct ext_geometry *geometry, uint32_t group);
+/* Where block `index` of the descriptors lies: the first copy. */
+uint64_t ext_descriptor_block(const struct ext_geometry *geometry, uint32_t index);
+static inline uint32_t ext_descriptors_per_block(const struct ext_geometry *geometry) {
+    return geometry->block_size / geometry->descriptor_size;
+}
 uint64_t ext_group_first_block(const struct ext_geometry *geometry, uint32_t group);
 /* The last group may be shorter. */
 uint32_t ext_group_block_count(const struct ext_geometry *geometry, uint32_t group);
@@ -73,6 +84,16 @@ uint64_t ext_geometry_overhead(const struct ext_geometry *geometry);
 static inline struct ext_disk_group *ext_descriptor_at(const struct ext_geometry *g, void *block,
                                                        uint32_t index) {
     return (struct ext_disk_group *)((char *)block + (size_t)index * g->descriptor_size);
+}
+/* A count of blocks in the super block, whose high half means something only with 64bit. */
+static inline uint64_t ext_blocks_load(const struct ext_disk_super *super, le32 low, le32 high) {
+    bool wide = le32_load(super->s_rev_level) > 0 &&
+                le32_load(super->s_feature_incompat) & EXT_INCOMPAT_64BIT;
+    return le32_load(low) | (wide ? (uint64_t)le32_load(high) << 32 : 0);
+}
+static inline void ext_blocks_store(le32 *low, le32 *high, uint64_t count) {
+    le32_store(low, (uint32_t)count);
+    le32_store(high, (uint32_t)(count >> 32));
 }
 static inline uint32_t ext_group_of_block(const struct ext_geometry *g, uint64_t block) {
     return (uint32_t)((block - g->first_data_block) / g->blocks_per_group);
@@ -93,9 +114,15 @@ static inline bool ext_inode_number_valid(const struct ext_geometry *g, uint64_t
 struct ext_group {                                    /* in core */
     uint64_t block_bitmap, inode_bitmap, inode_table; /* validated at mount */
     uint32_t free_blocks, free_inodes, used_dirs;
-    uint16_t flags;
-    uint16_t debt; /* Orlov: directories minus files, lately created here */
-    bool dirty;    /* descriptor block must be rewritten */
+    uint32_t unused_inodes; /* at the table's end, never in use: their records are not to be read */
+    /* As the descriptor has them; not true of a bitmap that has changed since it was stored. */
+    uint32_t block_bitmap_checksum, inode_bitmap_checksum;
+    uint16_t flags; /* enum ext_group_flags; 0 on volumes without descriptor checksums */
+    uint16_t debt;  /* Orlov: directories minus files, lately created here */
+    bool dirty;     /* descriptor block must be rewritten; in the list of those */
+    bool block_bitmap_changed, inode_bitmap_changed; /* since its checksum was worked out */
+    uint32_t dirty_next;                             /* in ext->dirty_groups */
+    uint32_t zone; /* the first of ext->zones that ends behind the group's first block */
     /* Look-up hints of group.c: bits below these are all set. Zero is always true. */
     uint32_t block_hint, inode_hint;
     /* The block bitmap as allocation sees it, with the `pending` blocks that are free only once the
@@ -104,13 +131,19 @@ struct ext_group {                                    /* in core */
     uint32_t pending;
 };
 
+/* A run of blocks that belong to the groups themselves. */
+struct ext_zone {
+    uint64_t start, end; /* [start, end) */
+};
+
 /* Goal placement: blocks that a growing file will ask for next. Nothing on disk knows of it: other
  * files' allocations step over a window as long as there is room elsewhere. */
 struct ext_window {
     uint64_t ino, block;
     uint32_t count; /* 0: not in use */
 };
-#define EXT_WINDOWS 8u
+#define EXT_WINDOWS    8u
+#define EXT_GROUP_NONE UINT32_MAX
 
 enum ext_journal_mode {
     EXT_JOURNAL_NONE,
@@ -144,6 +177,9 @@ struct ext {
     struct buffer_cache *buffers;
     struct ext_disk_super super; /* as last read, with our changes */
     struct ext_group *groups;    /* owned */
+    struct ext_zone *zones;      /* owned; ascending, apart from each other */
+    uint32_t zone_count;
+    uint32_t dirty_groups; /* a list through dirty_next; EXT_GROUP_NONE ends it */
     uint64_t free_blocks, reserved_blocks;
     uint32_t reserved_uid, reserved_gid; /* who may use these, beside the privileged */
     uint64_t overhead_blocks;            /* see ext_geometry_overhead; and the journal's */
@@ -177,7 +213,7 @@ struct ext_inode { /* struct inode's private part */
         uint32_t block[EXT_BLOCK_SLOTS];     /* host order; of a fast symlink: bytes as stored */
         struct ext_disk_extent_root extents; /* with EXT_INODE_EXTENTS, as stored */
     };
-    uint32_t file_acl;
+    uint64_t file_acl;   /* block of attributes, 0: none */
     uint32_t extra_size; /* i_extra_isize */
     uint32_t group;      /* of the inode, or where Orlov placed the directory */
     /* goal placement: the last allocation's end; next_physical 0: not known */
@@ -224,11 +260,27 @@ int ext_corrupt(struct ext *ext, const char *format, ...) __attribute__((format(
 
 /* The first super block as it is on the device. -EUCLEAN: the device is too small for one. */
 int ext_super_read(struct device *device, const struct log *log, struct ext_disk_super *super);
-/* A descriptor's in-core form, not validated. */
-void ext_group_decode(const struct ext_disk_group *disk, struct ext_group *group);
-/* What is wrong with a decoded descriptor, or NULL. */
-const char *ext_group_validate(const struct ext_geometry *geometry, uint32_t number,
-                               const struct ext_group *group);
+
+/* --- descriptors.c ------------------------------------------------------------------------------
+ */
+
+/* All descriptors, into ext->groups and ext->zones, which the caller frees (ext_groups_release)
+ * also on failure; sums up the free counts. Calls `wrong` for each that does not make sense, and
+ * goes on; the answer is then -EUCLEAN. */
+int ext_groups_load(struct ext *ext,
+                    void (*wrong)(void *context, uint32_t group, uint64_t block, const char *why),
+                    void *context);
+void ext_groups_release(struct ext *ext);
+/* The group's counts, flags or bitmaps have changed: its descriptor is to be stored. */
+void ext_group_changed(struct ext *ext, uint32_t group);
+/* The changed descriptors into their buffers, sealed with checksums. */
+int ext_groups_store(struct ext *ext);
+/* Is any of the blocks one of a group's own metadata? The run lies within the volume. */
+bool ext_zones_meet(const struct ext *ext, uint64_t block, uint64_t count);
+/* Sets the bits of a group's bitmap that stand for groups' own metadata. */
+void ext_zones_mark(const struct ext *ext, uint32_t group, void *bitmap);
+/* Are they all set? */
+bool ext_zones_marked(const struct ext *ext, uint32_t group, const void *bitmap);
 
 /* Nothing more can be written safely: notes it in the super block and does what errors= says, but
  * at least makes the volume read-only. */
@@ -326,7 +378,8 @@ int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory);
 bool ext_blocks_are_data(const struct ext *ext, uint64_t block, uint64_t count);
 /* Is the number marked in use? 1, 0 or negative errno. Shared. */
 int ext_inode_number_used(struct ext *ext, uint64_t ino);
-/* The bitmap's buffer, validated once (its own metadata bits are set, padding tolerated). */
+/* The bitmap's buffer, validated once (its own metadata bits are set, padding tolerated). One that
+ * was never written is made up: exclusive, and only to change it, or to look for what is free. */
 int ext_block_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer);
 int ext_inode_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer);
 
@@ -364,6 +417,18 @@ uint32_t ext_inode_flags_unknown(const struct ext_geometry *geometry);
 /* The buffer that holds the inode's record, and the record in it (inode_size bytes). */
 int ext_inode_record(struct ext *ext, uint64_t ino, struct buffer **buffer,
                      struct ext_disk_inode **record);
+/* The record has been changed: seals and dirties it. */
+void ext_inode_record_changed(struct ext *ext, uint64_t ino, struct buffer *buffer,
+                              struct ext_disk_inode *record);
+/* What a record says: its block of attributes, and its size in units of 512 bytes. */
+uint64_t ext_record_file_acl(const struct ext *ext, const struct ext_disk_inode *record);
+uint64_t ext_record_sectors(const struct ext *ext, const struct ext_disk_inode *record);
+/* Has the number's record ever been written? Others hold what somebody else left there. */
+static inline bool ext_inode_record_exists(const struct ext *ext, uint64_t ino) {
+    const struct ext_geometry *g = &ext->geometry;
+    const struct ext_group *group = &ext->groups[ext_group_of_inode(g, ino)];
+    return (ino - 1) % g->inodes_per_group < g->inodes_per_group - group->unused_inodes;
+}
 
 /* --- data.c: where an inode's blocks are, however it maps them ---------------------------------
  */

@@ -13,8 +13,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SUPPORTED_INCOMPAT  (EXT_INCOMPAT_FILETYPE | EXT_INCOMPAT_RECOVER | EXT_INCOMPAT_EXTENTS)
-#define SUPPORTED_RO_COMPAT (EXT_RO_COMPAT_SPARSE_SUPER | EXT_RO_COMPAT_LARGE_FILE)
+#define SUPPORTED_INCOMPAT                                                                         \
+    (EXT_INCOMPAT_FILETYPE | EXT_INCOMPAT_EXTENTS | EXT_INCOMPAT_META_BG | EXT_INCOMPAT_64BIT |    \
+     EXT_INCOMPAT_FLEX_BG | EXT_INCOMPAT_CSUM_SEED | EXT_INCOMPAT_LARGEDIR | EXT_INCOMPAT_RECOVER)
+/* Two systems writing at once is what it is to prevent; reading harms nobody. */
+#define SUPPORTED_INCOMPAT_READING (SUPPORTED_INCOMPAT | EXT_INCOMPAT_MMP)
+/* Not among them: quota and project. Writing would leave their counts wrong, which nobody would
+ * notice before e2fsck. */
+#define SUPPORTED_RO_COMPAT                                                                        \
+    (EXT_RO_COMPAT_SPARSE_SUPER | EXT_RO_COMPAT_LARGE_FILE | EXT_RO_COMPAT_HUGE_FILE |             \
+     EXT_RO_COMPAT_GDT_CSUM | EXT_RO_COMPAT_DIR_NLINK | EXT_RO_COMPAT_EXTRA_ISIZE |                \
+     EXT_RO_COMPAT_METADATA_CSUM)
 
 static const struct feature_name {
     enum ext_feature_set set;
@@ -59,6 +68,7 @@ static const struct feature_name {
     {EXT_FEATURES_RO_COMPAT, EXT_RO_COMPAT_METADATA_CSUM, "metadata_csum"},
     {EXT_FEATURES_RO_COMPAT, EXT_RO_COMPAT_READONLY, "read-only"},
     {EXT_FEATURES_RO_COMPAT, EXT_RO_COMPAT_PROJECT, "project"},
+    {EXT_FEATURES_RO_COMPAT, EXT_RO_COMPAT_SHARED_BLOCKS, "shared_blocks"},
     {EXT_FEATURES_RO_COMPAT, EXT_RO_COMPAT_VERITY, "verity"},
     {EXT_FEATURES_RO_COMPAT, EXT_RO_COMPAT_ORPHAN_PRESENT, "orphan_present"},
 };
@@ -98,9 +108,14 @@ int ext_features_check(const struct ext_disk_super *super, bool read_only, const
                   name);
         return -ENOTSUP;
     }
-    if (incompat & ~SUPPORTED_INCOMPAT) {
-        features_refuse(name, log, EXT_FEATURES_INCOMPAT, incompat & ~SUPPORTED_INCOMPAT,
+    if (incompat & ~SUPPORTED_INCOMPAT_READING) {
+        features_refuse(name, log, EXT_FEATURES_INCOMPAT, incompat & ~SUPPORTED_INCOMPAT_READING,
                         "mount it with Linux's ext4");
+        return -ENOTSUP;
+    }
+    if (incompat & ~SUPPORTED_INCOMPAT && !read_only) {
+        features_refuse(name, log, EXT_FEATURES_INCOMPAT, incompat & ~SUPPORTED_INCOMPAT,
+                        "mount it read-only (ro), or with Linux's ext4");
         return -ENOTSUP;
     }
     if (ro_compat && !read_only) {

@@ -4,16 +4,20 @@
  * Where things lie on a volume, by arithmetic on its super block. Used by mount, mkfs and check.
  *
  * Invariants of a geometry that ext_geometry_load accepted:
- *  1. block_size is 1024, 2048 or 4096; blocks_count * block_size <= the device's size.
+ *  1. block_size is 1024, 2048 or 4096; blocks_count * block_size <= the device's size, and
+ *     blocks_count < 2^48.
  *  2. groups >= 1 and every group has at least one block; groups * inodes_per_group is
  *     inodes_count, which fits in 32 bits.
- *  3. A group's bitmaps fit in one block each, and super block, descriptors, bitmaps and inode
- *     table fit in a full group.
+ *  3. A group's bitmaps fit in one block each; what lies at a group's start fits in every group.
+ *     Without flex_bg, bitmaps and inode table fit in a full group, too.
  */
 #include "layouts/ext/checksum.h"
 
 #include <errno.h>
 #include <inttypes.h>
+
+#define BLOCKS_END   (UINT64_C(1) << 48) /* what an extent reaches */
+#define LOG_FLEX_MAX 31u
 
 /* --- arithmetic ------------------------------------------------------------------------------- */
 
@@ -24,16 +28,47 @@ static bool is_power_of(uint32_t number, uint32_t base) {
 }
 
 bool ext_group_has_super(const struct ext_geometry *geometry, uint32_t group) {
-    if (group <= 1 || !(geometry->ro_compat & EXT_RO_COMPAT_SPARSE_SUPER))
+    if (group == 0)
+        return true;
+    if (geometry->compat & EXT_COMPAT_SPARSE_SUPER2)
+        return group == geometry->backup_groups[0] || group == geometry->backup_groups[1];
+    if (group == 1 || !(geometry->ro_compat & EXT_RO_COMPAT_SPARSE_SUPER))
         return true;
     return group % 2 != 0 &&
            (is_power_of(group, 3) || is_power_of(group, 5) || is_power_of(group, 7));
 }
 
-uint32_t ext_group_overhead(const struct ext_geometry *geometry, uint32_t group) {
+/* meta_bg: as many groups as one block has descriptors are a meta group, which keeps that block in
+ * its first group and copies in its second and last. */
+static bool in_meta_group(const struct ext_geometry *geometry, uint32_t group) {
+    return geometry->incompat & EXT_INCOMPAT_META_BG &&
+           group / ext_descriptors_per_block(geometry) >= geometry->first_meta_bg;
+}
+
+uint32_t ext_group_descriptor_blocks(const struct ext_geometry *geometry, uint32_t group) {
+    if (in_meta_group(geometry, group)) {
+        uint32_t per_block = ext_descriptors_per_block(geometry), place = group % per_block;
+        return place <= 1 || place == per_block - 1;
+    }
     if (!ext_group_has_super(geometry, group))
         return 0;
-    return 1 + geometry->descriptor_blocks + geometry->reserved_descriptor_blocks;
+    return geometry->incompat & EXT_INCOMPAT_META_BG ? geometry->first_meta_bg
+                                                     : geometry->descriptor_blocks;
+}
+
+uint32_t ext_group_overhead(const struct ext_geometry *geometry, uint32_t group) {
+    bool super = ext_group_has_super(geometry, group);
+    uint32_t blocks = super + ext_group_descriptor_blocks(geometry, group);
+    if (super && !in_meta_group(geometry, group))
+        blocks += geometry->reserved_descriptor_blocks;
+    return blocks;
+}
+
+uint64_t ext_descriptor_block(const struct ext_geometry *geometry, uint32_t index) {
+    uint32_t group = index * ext_descriptors_per_block(geometry);
+    if (!in_meta_group(geometry, group))
+        return geometry->first_data_block + 1 + (uint64_t)index;
+    return ext_group_first_block(geometry, group) + ext_group_has_super(geometry, group);
 }
 
 uint64_t ext_group_first_block(const struct ext_geometry *geometry, uint32_t group) {
@@ -87,11 +122,12 @@ static int load_revision(const struct load *load, const struct ext_disk_super *s
     geometry->compat = le32_load(super->s_feature_compat);
     geometry->incompat = le32_load(super->s_feature_incompat);
     geometry->ro_compat = le32_load(super->s_feature_ro_compat);
-    if (geometry->compat & EXT_COMPAT_SPARSE_SUPER2) {
-        log_error(load->log, "%s: super block: feature \"sparse_super2\" is not supported",
-                  load->name);
-        return -ENOTSUP;
+    if (!ext_super_checksum_valid(super)) {
+        log_error(load->log, "%s: super block: its checksum is wrong; run e2fsck", load->name);
+        return -EUCLEAN;
     }
+    geometry->backup_groups[0] = le32_load(super->s_backup_bgs[0]);
+    geometry->backup_groups[1] = le32_load(super->s_backup_bgs[1]);
     return 0;
 }
 
@@ -106,9 +142,10 @@ static int load_blocks(const struct load *load, const struct ext_disk_super *sup
                   load->name, 1024u << shift);
         return -ENOTSUP;
     }
-    if (le32_load(super->s_log_cluster_size) != shift &&
-        (geometry->ro_compat & EXT_RO_COMPAT_BIGALLOC)) {
-        log_error(load->log, "%s: super block: clusters of several blocks are not supported",
+    if (geometry->ro_compat & EXT_RO_COMPAT_BIGALLOC) {
+        log_error(load->log,
+                  "%s: super block: feature \"bigalloc\" (clusters of several blocks) is not "
+                  "supported",
                   load->name);
         return -ENOTSUP;
     }
@@ -118,7 +155,8 @@ static int load_blocks(const struct load *load, const struct ext_disk_super *sup
     if (geometry->first_data_block != (shift == 0 ? 1 : 0))
         return corrupt(load, "s_first_data_block", geometry->first_data_block,
                        shift == 0 ? "1" : "0");
-    geometry->blocks_count = le32_load(super->s_blocks_count);
+    geometry->blocks_count =
+        ext_blocks_load(super, super->s_blocks_count, super->s_blocks_count_hi);
     if (geometry->blocks_count <= geometry->first_data_block)
         return corrupt(load, "s_blocks_count", geometry->blocks_count, "at least one block");
     if (geometry->blocks_count > device_size >> geometry->block_bits) {
@@ -129,9 +167,11 @@ static int load_blocks(const struct load *load, const struct ext_disk_super *sup
                   geometry->block_size);
         return -EUCLEAN;
     }
-    if (le32_load(super->s_r_blocks_count) > geometry->blocks_count)
-        return corrupt(load, "s_r_blocks_count", le32_load(super->s_r_blocks_count),
-                       "at most s_blocks_count");
+    if (geometry->blocks_count >= BLOCKS_END)
+        return corrupt(load, "s_blocks_count", geometry->blocks_count, "less than 2^48");
+    uint64_t reserved = ext_blocks_load(super, super->s_r_blocks_count, super->s_r_blocks_count_hi);
+    if (reserved > geometry->blocks_count)
+        return corrupt(load, "s_r_blocks_count", reserved, "at most s_blocks_count");
     return 0;
 }
 
@@ -148,8 +188,10 @@ static int load_groups(const struct load *load, const struct ext_disk_super *sup
         return corrupt(load, "s_inodes_per_group", geometry->inodes_per_group,
                        "8 to what one bitmap block holds");
     uint64_t data_blocks = geometry->blocks_count - geometry->first_data_block;
-    geometry->groups =
-        (uint32_t)((data_blocks + geometry->blocks_per_group - 1) / geometry->blocks_per_group);
+    uint64_t groups = (data_blocks + geometry->blocks_per_group - 1) / geometry->blocks_per_group;
+    if (groups > UINT32_MAX)
+        return corrupt(load, "s_blocks_count", geometry->blocks_count, "fewer than 2^32 groups");
+    geometry->groups = (uint32_t)groups;
     geometry->inodes_count = le32_load(super->s_inodes_count);
     if ((uint64_t)geometry->groups * geometry->inodes_per_group != geometry->inodes_count)
         return corrupt(load, "s_inodes_count", geometry->inodes_count,
@@ -171,13 +213,35 @@ static int load_inodes(const struct load *load, struct ext_geometry *geometry) {
 
 static int load_descriptors(const struct load *load, const struct ext_disk_super *super,
                             struct ext_geometry *geometry) {
-    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
-    geometry->descriptor_blocks = (geometry->groups + per_block - 1) / per_block;
+    if (geometry->incompat & EXT_INCOMPAT_64BIT) {
+        uint32_t size = le16_load(super->s_desc_size);
+        if (size < sizeof(struct ext_disk_group) || size > geometry->block_size ||
+            (size & (size - 1)) != 0)
+            return corrupt(load, "s_desc_size", size, "a power of two from 64 to the block size");
+        geometry->descriptor_size = size;
+    }
+    uint32_t per_block = ext_descriptors_per_block(geometry);
+    geometry->descriptor_blocks = (geometry->groups - 1) / per_block + 1;
+    if (geometry->incompat & EXT_INCOMPAT_META_BG) {
+        geometry->first_meta_bg = le32_load(super->s_first_meta_bg);
+        if (geometry->first_meta_bg > geometry->descriptor_blocks)
+            return corrupt(load, "s_first_meta_bg", geometry->first_meta_bg,
+                           "at most the number of descriptor blocks");
+    }
+    geometry->flex_groups = 1;
+    if (geometry->incompat & EXT_INCOMPAT_FLEX_BG) {
+        if (super->s_log_groups_per_flex > LOG_FLEX_MAX)
+            return corrupt(load, "s_log_groups_per_flex", super->s_log_groups_per_flex,
+                           "at most 31");
+        geometry->flex_groups = 1u << super->s_log_groups_per_flex;
+    }
     geometry->reserved_descriptor_blocks = le16_load(super->s_reserved_gdt_blocks);
     if (geometry->reserved_descriptor_blocks > geometry->block_size / 4)
         return corrupt(load, "s_reserved_gdt_blocks", geometry->reserved_descriptor_blocks,
                        "at most a quarter of the block size");
-    uint64_t fixed = (uint64_t)ext_group_overhead(geometry, 0) + 2 + geometry->inode_table_blocks;
+    uint64_t fixed = ext_group_overhead(geometry, 0);
+    if (!(geometry->incompat & EXT_INCOMPAT_FLEX_BG))
+        fixed += 2 + (uint64_t)geometry->inode_table_blocks;
     if (fixed > ext_group_block_count(geometry, 0)) {
         log_error(load->log,
                   "%s: super block: the metadata of group 0 needs %" PRIu64

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #include "layouts/ext/bitmap.h"
-#include "layouts/ext/ext.h"
+#include "layouts/ext/checksum.h"
 
 /* A goal that is taken is looked for this far ahead (up to the next multiple) before a whole free
  * byte is preferred, as ext2 did. */
@@ -27,47 +27,10 @@
 
 /* --- bitmaps --------------------------------------------------------------------------------- */
 
-static bool runs_overlap(uint64_t a, uint64_t a_count, uint64_t b, uint64_t b_count) {
-    return a < b + b_count && b < a + a_count;
-}
-
-static bool run_meets_metadata(const struct ext *ext, uint32_t group, uint64_t block,
-                               uint64_t count) {
-    const struct ext_geometry *geometry = &ext->geometry;
-    const struct ext_group *g = &ext->groups[group];
-    uint64_t first = ext_group_first_block(geometry, group);
-    uint32_t overhead = 1 + geometry->descriptor_blocks + geometry->reserved_descriptor_blocks;
-    if (runs_overlap(block, count, g->inode_table, geometry->inode_table_blocks) ||
-        runs_overlap(block, count, g->block_bitmap, 1) ||
-        runs_overlap(block, count, g->inode_bitmap, 1))
-        return true;
-    /* Which groups have these blocks takes some working out; few runs come so near the start. */
-    return runs_overlap(block, count, first, overhead) &&
-           runs_overlap(block, count, first, ext_group_overhead(geometry, group));
-}
-
 bool ext_blocks_are_data(const struct ext *ext, uint64_t block, uint64_t count) {
     const struct ext_geometry *geometry = &ext->geometry;
-    if (!ext_block_valid(geometry, block) || count == 0 || count > geometry->blocks_count - block)
-        return false;
-    uint32_t last = ext_group_of_block(geometry, block + count - 1);
-    for (uint32_t group = ext_group_of_block(geometry, block); group <= last; group++)
-        if (run_meets_metadata(ext, group, block, count))
-            return false;
-    return true;
-}
-
-/* Is the part of [block, block + count) that lies in the group marked in use? */
-static bool marked_in_group(const struct ext *ext, uint32_t group, const void *bitmap,
-                            uint64_t block, uint64_t count) {
-    uint64_t first = ext_group_first_block(&ext->geometry, group);
-    uint64_t end = first + ext_group_block_count(&ext->geometry, group);
-    uint64_t from = block > first ? block : first;
-    uint64_t to = block + count < end ? block + count : end;
-    if (from >= to)
-        return true;
-    uint32_t bit_end = (uint32_t)(to - first);
-    return bitmap_find_clear(bitmap, (uint32_t)(from - first), bit_end) == bit_end;
+    return ext_block_valid(geometry, block) && count > 0 &&
+           count <= geometry->blocks_count - block && !ext_zones_meet(ext, block, count);
 }
 
 /* A count that differs from its bitmap: the bitmap is what allocation goes by, so with
@@ -79,18 +42,22 @@ static int count_differs(struct ext *ext, uint32_t group, const char *what, uint
     return ext->errors == EXT_ERRORS_CONTINUE ? 0 : rc;
 }
 
+static int checksum_differs(struct ext *ext, uint32_t group, const char *what, uint64_t block) {
+    return ext_corrupt(ext, "group %u: %s bitmap (block %" PRIu64 "): its checksum is wrong", group,
+                       what, block);
+}
+
 static int block_bitmap_check(struct ext *ext, uint32_t group, const void *bitmap) {
     const struct ext_geometry *geometry = &ext->geometry;
     struct ext_group *g = &ext->groups[group];
-    uint64_t start = ext_group_first_block(geometry, group);
 
-    if (!marked_in_group(ext, group, bitmap, start, ext_group_overhead(geometry, group)) ||
-        !marked_in_group(ext, group, bitmap, g->block_bitmap, 1) ||
-        !marked_in_group(ext, group, bitmap, g->inode_bitmap, 1) ||
-        !marked_in_group(ext, group, bitmap, g->inode_table, geometry->inode_table_blocks))
+    if (!g->block_bitmap_changed &&
+        g->block_bitmap_checksum != ext_block_bitmap_checksum(geometry, bitmap))
+        return checksum_differs(ext, group, "block", g->block_bitmap);
+    if (!ext_zones_marked(ext, group, bitmap))
         return ext_corrupt(ext,
                            "group %u: block bitmap (block %" PRIu64
-                           ") shows blocks of the group's own metadata as free",
+                           ") shows blocks of the groups' own metadata as free",
                            group, g->block_bitmap);
     uint32_t clear = bitmap_count_clear(bitmap, ext_group_block_count(geometry, group));
     if (clear == g->free_blocks)
@@ -99,7 +66,7 @@ static int block_bitmap_check(struct ext *ext, uint32_t group, const void *bitma
     if (rc == 0) {
         ext->free_blocks = ext->free_blocks - g->free_blocks + clear;
         g->free_blocks = clear;
-        g->dirty = true;
+        ext_group_changed(ext, group);
     }
     return rc;
 }
@@ -109,6 +76,9 @@ static int inode_bitmap_check(struct ext *ext, uint32_t group, const void *bitma
     struct ext_group *g = &ext->groups[group];
     uint32_t reserved = geometry->first_ino - 1;
 
+    if (!g->inode_bitmap_changed &&
+        g->inode_bitmap_checksum != ext_inode_bitmap_checksum(geometry, bitmap))
+        return checksum_differs(ext, group, "inode", g->inode_bitmap);
     if (reserved > geometry->inodes_per_group)
         reserved = geometry->inodes_per_group;
     if (group == 0 && bitmap_find_clear(bitmap, 0, reserved) < reserved)
@@ -122,7 +92,7 @@ static int inode_bitmap_check(struct ext *ext, uint32_t group, const void *bitma
     if (rc == 0) {
         ext->free_inodes = ext->free_inodes - g->free_inodes + clear;
         g->free_inodes = clear;
-        g->dirty = true;
+        ext_group_changed(ext, group);
     }
     return rc;
 }
@@ -142,12 +112,55 @@ static int bitmap_get(struct ext *ext, uint32_t group, uint64_t block,
     return 0;
 }
 
+/* A bitmap that was never written: what it would hold if it had been. The bits behind the group's
+ * end, which never become free, are set. */
+static int bitmap_make_up(struct ext *ext, uint64_t block, uint32_t bits, struct buffer **buffer) {
+    uint32_t room = ext->geometry.block_size * 8;
+    int rc = buffer_get_zeroed(ext->buffers, block, PURPOSE_BITMAP, buffer);
+    if (rc < 0)
+        return rc;
+    bitmap_set(buffer_data(*buffer), bits, room - bits);
+    return 0;
+}
+
 int ext_block_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer) {
-    return bitmap_get(ext, group, ext->groups[group].block_bitmap, block_bitmap_check, buffer);
+    struct ext_group *g = &ext->groups[group];
+    if (!(g->flags & EXT_GROUP_BLOCKS_UNSET))
+        return bitmap_get(ext, group, g->block_bitmap, block_bitmap_check, buffer);
+    int rc =
+        bitmap_make_up(ext, g->block_bitmap, ext_group_block_count(&ext->geometry, group), buffer);
+    if (rc < 0)
+        return rc;
+    ext_zones_mark(ext, group, buffer_data(*buffer));
+    (*buffer)->checked = true;
+    return 0;
 }
 
 int ext_inode_bitmap_get(struct ext *ext, uint32_t group, struct buffer **buffer) {
-    return bitmap_get(ext, group, ext->groups[group].inode_bitmap, inode_bitmap_check, buffer);
+    struct ext_group *g = &ext->groups[group];
+    if (!(g->flags & EXT_GROUP_INODES_UNSET))
+        return bitmap_get(ext, group, g->inode_bitmap, inode_bitmap_check, buffer);
+    int rc = bitmap_make_up(ext, g->inode_bitmap, ext->geometry.inodes_per_group, buffer);
+    if (rc == 0)
+        (*buffer)->checked = true;
+    return rc;
+}
+
+/* A bitmap's bits have changed, which also makes one of one that was never written. */
+static void block_bitmap_changed(struct ext *ext, uint32_t group, struct buffer *bitmap) {
+    struct ext_group *g = &ext->groups[group];
+    g->flags &= (uint16_t)~EXT_GROUP_BLOCKS_UNSET;
+    g->block_bitmap_changed = true;
+    ext_dirty(ext, bitmap);
+    ext_group_changed(ext, group);
+}
+
+static void inode_bitmap_changed(struct ext *ext, uint32_t group, struct buffer *bitmap) {
+    struct ext_group *g = &ext->groups[group];
+    g->flags &= (uint16_t)~EXT_GROUP_INODES_UNSET;
+    g->inode_bitmap_changed = true;
+    ext_dirty(ext, bitmap);
+    ext_group_changed(ext, group);
 }
 
 /* What the modelled kernel pays for looking at so many bits, to the nearest KB. */
@@ -287,11 +300,6 @@ uint64_t ext_blocks_available(const struct ext *ext) {
     return ext->free_blocks > ext->reserved_blocks ? ext->free_blocks - ext->reserved_blocks : 0;
 }
 
-static void group_changed(struct ext *ext, uint32_t group) {
-    ext->groups[group].dirty = true;
-    ext->super_dirty = true;
-}
-
 /* Marks what the search found as used. */
 static uint64_t search_claim(struct search *search, struct buffer *bitmap) {
     struct ext *ext = search->ext;
@@ -301,11 +309,10 @@ static uint64_t search_claim(struct search *search, struct buffer *bitmap) {
     bitmap_set(buffer_data(bitmap), search->bit, search->got);
     if (g->shadow)
         bitmap_set(g->shadow, search->bit, search->got);
-    ext_dirty(ext, bitmap);
+    block_bitmap_changed(ext, search->group, bitmap);
     buffer_put(bitmap);
     g->free_blocks -= search->got;
     ext->free_blocks -= search->got;
-    group_changed(ext, search->group);
     if (search->bit <= g->block_hint)
         g->block_hint = search->bit + search->got;
     if (ext->block_placement == EXT_ALLOC_FIRST_FIT)
@@ -356,12 +363,11 @@ static int group_blocks_free(struct ext *ext, uint32_t group, uint64_t block, ui
                            group, block + (clear - bit));
     }
     bitmap_clear(buffer_data(bitmap), bit, count);
-    ext_dirty(ext, bitmap);
+    block_bitmap_changed(ext, group, bitmap);
     ext_free_later(ext, group, block, count, buffer_data(bitmap));
     buffer_put(bitmap);
     g->free_blocks += count;
     ext->free_blocks += count;
-    group_changed(ext, group);
     if (bit < g->block_hint)
         g->block_hint = bit;
     if (block < ext->scan_start)
@@ -394,6 +400,28 @@ int ext_blocks_free(struct ext *ext, uint64_t block, uint64_t count, bool metada
 
 /* --- inode numbers --------------------------------------------------------------------------- */
 
+/* The inode at `bit` of the group comes into use. When it is the first so far down the table, the
+ * blocks up to it, of which nobody knows what they hold, become empty records. */
+static int table_extend(struct ext *ext, uint32_t group, uint32_t bit) {
+    const struct ext_geometry *geometry = &ext->geometry;
+    struct ext_group *g = &ext->groups[group];
+    uint32_t used = geometry->inodes_per_group - g->unused_inodes;
+    uint32_t per_block = geometry->block_size / geometry->inode_size;
+
+    if (bit < used)
+        return 0;
+    for (uint32_t block = (used + per_block - 1) / per_block; block <= bit / per_block; block++) {
+        struct buffer *buffer;
+        int rc = buffer_get_zeroed(ext->buffers, g->inode_table + block, PURPOSE_INODE, &buffer);
+        if (rc < 0)
+            return rc;
+        ext_dirty(ext, buffer);
+        buffer_put(buffer);
+    }
+    g->unused_inodes = geometry->inodes_per_group - bit - 1;
+    return 0;
+}
+
 /* The lowest free inode of the group. -ENOSPC: none. */
 static int group_inode_allocate(struct ext *ext, uint32_t group, bool directory, uint64_t *ino) {
     struct ext_group *g = &ext->groups[group];
@@ -409,8 +437,13 @@ static int group_inode_allocate(struct ext *ext, uint32_t group, bool directory,
         buffer_put(bitmap);
         return -ENOSPC;
     }
+    rc = table_extend(ext, group, bit);
+    if (rc < 0) {
+        buffer_put(bitmap);
+        return rc;
+    }
     bitmap_set(buffer_data(bitmap), bit, 1);
-    ext_dirty(ext, bitmap);
+    inode_bitmap_changed(ext, group, bitmap);
     buffer_put(bitmap);
     g->inode_hint = bit + 1;
     g->free_inodes--;
@@ -423,7 +456,6 @@ static int group_inode_allocate(struct ext *ext, uint32_t group, bool directory,
     } else if (g->debt > 0) {
         g->debt--;
     }
-    group_changed(ext, group);
     *ino = (uint64_t)group * end + bit + 1;
     return 0;
 }
@@ -466,7 +498,7 @@ int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory) {
                            group, ino);
     }
     bitmap_clear(buffer_data(bitmap), bit, 1);
-    ext_dirty(ext, bitmap);
+    inode_bitmap_changed(ext, group, bitmap);
     buffer_put(bitmap);
     g->free_inodes++;
     ext->free_inodes++;
@@ -474,7 +506,6 @@ int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory) {
         g->used_dirs--;
         ext->used_dirs--;
     }
-    group_changed(ext, group);
     if (bit < g->inode_hint)
         g->inode_hint = bit;
     if (group < ext->scan_group)
@@ -485,6 +516,8 @@ int ext_inode_number_free(struct ext *ext, uint64_t ino, bool directory) {
 int ext_inode_number_used(struct ext *ext, uint64_t ino) {
     uint32_t group = ext_group_of_inode(&ext->geometry, ino);
     struct buffer *bitmap;
+    if (ext->groups[group].flags & EXT_GROUP_INODES_UNSET)
+        return 0;
     int rc = ext_inode_bitmap_get(ext, group, &bitmap);
     if (rc < 0)
         return rc;

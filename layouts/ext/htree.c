@@ -2,7 +2,7 @@
  *
  * Layer: layouts/ext, over dir.c's blocks. Reading hash-indexed directories.
  *
- * Block 0 holds ".", ".." and the root of a tree of one or two levels whose leaves are ordinary
+ * Block 0 holds ".", ".." and the root of a tree of one to three levels whose leaves are ordinary
  * directory blocks. An index entry says: names whose hash is at least this lie there. Names of one
  * hash may fill more than one leaf; then the later leaf's index entry has the low bit set.
  *
@@ -62,8 +62,8 @@ static int htree_frame_init(struct inode *dir, struct ext_htree_frame *frame, st
     frame->count = le16_load(header->count);
     frame->limit = le16_load(header->limit);
     frame->at = 0;
-    if (frame->limit == (logical == 0 ? ext_htree_root_limit(ext) : ext_htree_node_limit(ext)) &&
-        frame->count >= 1 && frame->count <= frame->limit)
+    if (frame->limit == ext_dx_limit(&ext->geometry, offset) && frame->count >= 1 &&
+        frame->count <= frame->limit)
         return 0;
     buffer_put(buffer);
     return htree_unusable(dir, logical, "its number of entries is out of range");
@@ -85,7 +85,7 @@ int ext_htree_open(struct inode *dir, struct ext_htree_path *path) {
         fault = "it has no index header";
     else if (info->unused_flags & 1)
         fault = "it has flags that nobody knows";
-    else if (info->indirect_levels >= EXT_HTREE_LEVELS)
+    else if (info->indirect_levels >= ext_htree_levels(ext))
         fault = "it has more than two levels";
     if (fault) {
         buffer_put(buffer);
@@ -93,13 +93,14 @@ int ext_htree_open(struct inode *dir, struct ext_htree_path *path) {
     }
     path->version = info->hash_version + (ext->hash_unsigned ? EXT_HASH_LEGACY_UNSIGNED : 0);
     path->depth = info->indirect_levels + 1u;
-    path->frame[1].buffer = NULL;
+    for (uint32_t level = 1; level < EXT_HTREE_LEVELS; level++)
+        path->frame[level].buffer = NULL;
     return htree_frame_init(dir, &path->frame[0], buffer, 0);
 }
 
 void ext_htree_close(struct ext_htree_path *path) {
-    buffer_put(path->frame[0].buffer);
-    buffer_put(path->frame[1].buffer);
+    for (uint32_t level = 0; level < EXT_HTREE_LEVELS; level++)
+        buffer_put(path->frame[level].buffer);
 }
 
 /* The last entry whose hash is not above `hash`; the first has none, it stands for all below. */
@@ -129,30 +130,32 @@ static int htree_child(struct inode *dir, const struct ext_htree_frame *frame, u
     return ext_dir_block_get(dir, *logical, buffer);
 }
 
-/* Loads the second level's node that the root points at. */
-static int htree_descend(struct inode *dir, struct ext_htree_path *path) {
+/* Loads the node that the frame at `level` points at into the next frame. */
+static int htree_descend(struct inode *dir, struct ext_htree_path *path, uint32_t level) {
+    struct ext_htree_frame *child = &path->frame[level + 1];
     struct buffer *buffer;
     uint64_t logical;
 
-    buffer_put(path->frame[1].buffer);
-    path->frame[1].buffer = NULL;
-    int rc = htree_child(dir, &path->frame[0], &logical, &buffer);
+    buffer_put(child->buffer);
+    child->buffer = NULL;
+    int rc = htree_child(dir, &path->frame[level], &logical, &buffer);
     if (rc != 0)
         return rc;
-    rc = htree_frame_init(dir, &path->frame[1], buffer, logical);
+    rc = htree_frame_init(dir, child, buffer, logical);
     if (rc != 0)
-        path->frame[1].buffer = NULL;
+        child->buffer = NULL;
     return rc;
 }
 
 int ext_htree_seek(struct inode *dir, struct ext_htree_path *path, uint32_t hash) {
-    path->frame[0].at = htree_search(&path->frame[0], hash);
-    if (path->depth == 1)
-        return 0;
-    int rc = htree_descend(dir, path);
-    if (rc == 0)
-        path->frame[1].at = htree_search(&path->frame[1], hash);
-    return rc;
+    for (uint32_t level = 0;; level++) {
+        path->frame[level].at = htree_search(&path->frame[level], hash);
+        if (level + 1 == path->depth)
+            return 0;
+        int rc = htree_descend(dir, path, level);
+        if (rc != 0)
+            return rc;
+    }
 }
 
 int ext_htree_leaf(struct inode *dir, const struct ext_htree_path *path, uint64_t *logical,
@@ -174,14 +177,17 @@ static bool htree_next_hash(const struct ext_htree_path *path, uint32_t *hash) {
 
 /* Steps to the leaf that htree_next_hash told of. */
 static int htree_advance(struct inode *dir, struct ext_htree_path *path) {
-    struct ext_htree_frame *frame = &path->frame[path->depth - 1];
+    uint32_t level = path->depth - 1;
 
-    if (frame->at + 1 < frame->count) {
-        frame->at++;
-        return 0;
+    while (level > 0 && path->frame[level].at + 1 >= path->frame[level].count)
+        level--;
+    path->frame[level].at++;
+    for (; level + 1 < path->depth; level++) {
+        int rc = htree_descend(dir, path, level);
+        if (rc != 0)
+            return rc;
     }
-    path->frame[0].at++;
-    return htree_descend(dir, path);
+    return 0;
 }
 
 /* --- finding --------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "layouts/ext/ext.h"
+#include "layouts/ext/checksum.h"
 
 /* Flags that a new inode takes from its directory, beside those of enum inode_flags: as Linux ext2
  * lists them (secure deletion, undelete, data journaling, no tail merging, synchronous directory).
@@ -50,6 +50,29 @@ int ext_inode_record(struct ext *ext, uint64_t ino, struct buffer **buffer,
         return rc;
     *record = (void *)((uint8_t *)buffer_data(*buffer) + (byte & (geometry->block_size - 1)));
     return 0;
+}
+
+void ext_inode_record_changed(struct ext *ext, uint64_t ino, struct buffer *buffer,
+                              struct ext_disk_inode *record) {
+    ext_inode_checksum_set(&ext->geometry, ino, record);
+    ext_dirty(ext, buffer);
+}
+
+uint64_t ext_record_file_acl(const struct ext *ext, const struct ext_disk_inode *record) {
+    uint64_t block = le32_load(record->i_file_acl);
+    if (ext->geometry.incompat & EXT_INCOMPAT_64BIT)
+        block |= (uint64_t)le16_load(record->i_file_acl_high) << 32;
+    return block;
+}
+
+uint64_t ext_record_sectors(const struct ext *ext, const struct ext_disk_inode *record) {
+    uint64_t blocks = le32_load(record->i_blocks);
+    if (!(ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE))
+        return blocks;
+    blocks |= (uint64_t)le16_load(record->i_blocks_high) << 32;
+    if (le32_load(record->i_flags) & EXT_INODE_HUGE_FILE)
+        blocks <<= ext->geometry.block_bits - 9;
+    return blocks;
 }
 
 /* --- times ----------------------------------------------------------------------------------- */
@@ -142,16 +165,6 @@ static int record_check(struct ext *ext, uint64_t ino, const struct ext_disk_ino
     return 0;
 }
 
-static uint64_t sectors_decode(const struct ext *ext, const struct ext_disk_inode *record) {
-    uint64_t blocks = le32_load(record->i_blocks);
-    if (!(ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE))
-        return blocks;
-    blocks |= (uint64_t)le16_load(record->i_blocks_high) << 32;
-    if (le32_load(record->i_flags) & EXT_INODE_HUGE_FILE)
-        blocks <<= ext->geometry.block_bits - 9;
-    return blocks;
-}
-
 /* The block slots, once size and sectors are known. */
 static int slots_load(struct inode *inode, const struct ext_disk_inode *record) {
     struct ext *ext = ext_of(inode->volume);
@@ -182,12 +195,17 @@ static int slots_load(struct inode *inode, const struct ext_disk_inode *record) 
     return 0;
 }
 
+/* i_size_high was i_dir_acl once. */
+static bool has_wide_size(const struct ext *ext, uint32_t mode) {
+    return S_ISREG(mode) || (S_ISDIR(mode) && ext->geometry.incompat & EXT_INCOMPAT_LARGEDIR);
+}
+
 static int record_decode(struct inode *inode, const struct ext_disk_inode *record) {
     struct ext *ext = ext_of(inode->volume);
     struct ext_inode *private = ext_inode_of(inode);
 
     *private = (struct ext_inode){
-        .file_acl = le32_load(record->i_file_acl),
+        .file_acl = ext_record_file_acl(ext, record),
         .group = ext_group_of_inode(&ext->geometry, inode->ino),
         .orphan_next = le32_load(record->i_dtime),
     };
@@ -199,10 +217,10 @@ static int record_decode(struct inode *inode, const struct ext_disk_inode *recor
     inode->gid = le16_load(record->i_gid) | (uint32_t)le16_load(record->i_gid_high) << 16;
     inode->flags = le32_load(record->i_flags);
     inode->generation = le32_load(record->i_generation);
-    inode->sectors = sectors_decode(ext, record);
+    inode->sectors = ext_record_sectors(ext, record);
     inode->rdev = 0;
     inode->size = le32_load(record->i_size);
-    if (S_ISREG(inode->mode))
+    if (has_wide_size(ext, inode->mode))
         inode->size |= (uint64_t)le32_load(record->i_size_high) << 32;
     inode->atime = TIME_LOAD(private, record, atime);
     inode->ctime = TIME_LOAD(private, record, ctime);
@@ -230,11 +248,16 @@ int ext_inode_load_any(struct inode *inode) {
     struct buffer *buffer;
     struct ext_disk_inode *record;
 
+    if (!ext_inode_record_exists(ext, inode->ino))
+        return -ESTALE;
     int rc = ext_inode_record(ext, inode->ino, &buffer, &record);
     if (rc < 0)
         return rc;
     if (le16_load(record->i_mode) == 0)
         rc = -ESTALE;
+    if (rc == 0 && !ext_inode_checksum_valid(&ext->geometry, inode->ino, record))
+        rc = ext_corrupt(ext, "inode %" PRIu64 ", volume block %" PRIu64 ": its checksum is wrong",
+                         inode->ino, buffer->block);
     if (rc == 0)
         rc = record_check(ext, inode->ino, record);
     if (rc == 0)
@@ -245,14 +268,19 @@ int ext_inode_load_any(struct inode *inode) {
 
 /* --- store ----------------------------------------------------------------------------------- */
 
-static void sectors_encode(const struct ext *ext, const struct inode *inode,
+/* 32 bits of sectors; with huge_file 48 bits, of blocks where that does not suffice. */
+static void sectors_encode(const struct ext *ext, struct inode *inode,
                            struct ext_disk_inode *record) {
     uint64_t blocks = inode->sectors;
-    if (inode->flags & EXT_INODE_HUGE_FILE)
-        blocks >>= ext->geometry.block_bits - 9;
-    le32_store(&record->i_blocks, (uint32_t)blocks);
-    if (ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE)
+    if (ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE) {
+        inode->flags &= ~(uint32_t)EXT_INODE_HUGE_FILE;
+        if (blocks >> 48 != 0) {
+            inode->flags |= EXT_INODE_HUGE_FILE;
+            blocks >>= ext->geometry.block_bits - 9;
+        }
         le16_store(&record->i_blocks_high, (uint16_t)(blocks >> 32));
+    }
+    le32_store(&record->i_blocks, (uint32_t)blocks);
 }
 
 static void slots_store(struct inode *inode, struct ext_disk_inode *record) {
@@ -277,17 +305,19 @@ static void record_encode(struct inode *inode, struct ext_disk_inode *record) {
     le16_store(&record->i_uid_high, (uint16_t)(inode->uid >> 16));
     le16_store(&record->i_gid, (uint16_t)inode->gid);
     le16_store(&record->i_gid_high, (uint16_t)(inode->gid >> 16));
-    le32_store(&record->i_flags, inode->flags);
     le32_store(&record->i_generation, inode->generation);
-    le32_store(&record->i_file_acl, private->file_acl);
+    le32_store(&record->i_file_acl, (uint32_t) private->file_acl);
+    if (ext->geometry.incompat & EXT_INCOMPAT_64BIT)
+        le16_store(&record->i_file_acl_high, (uint16_t)(private->file_acl >> 32));
     le32_store(&record->i_size, (uint32_t)inode->size);
-    if (S_ISREG(inode->mode)) {
+    if (has_wide_size(ext, inode->mode)) {
         le32_store(&record->i_size_high, (uint32_t)(inode->size >> 32));
         if (inode->size > SIZE_MAX_SMALL)
             ext_feature_announce(ext, &ext->geometry.ro_compat, &ext->super.s_feature_ro_compat,
                                  EXT_RO_COMPAT_LARGE_FILE);
     }
     sectors_encode(ext, inode, record);
+    le32_store(&record->i_flags, inode->flags);
     slots_store(inode, record);
     if (ext->geometry.inode_size > EXT_INODE_BASE_SIZE)
         le16_store(&record->i_extra_isize, (uint16_t) private->extra_size);
@@ -323,7 +353,7 @@ static int record_store(struct inode *inode, uint32_t dtime) {
     record_encode(inode, record);
     le32_store(&record->i_dtime, private->orphan ? private->orphan_next : dtime);
     ext_note_change(inode, data_differs(&before, record));
-    ext_dirty(ext, buffer);
+    ext_inode_record_changed(ext, inode->ino, buffer, record);
     buffer_put(buffer);
     return 0;
 }
@@ -366,7 +396,7 @@ static int record_initialise(struct inode *inode) {
     memset((void *)record, 0, ext->geometry.inode_size);
     if (ext->geometry.inode_size > EXT_INODE_BASE_SIZE)
         le16_store(&record->i_extra_isize, (uint16_t)ext_inode_of(inode)->extra_size);
-    ext_dirty(ext, buffer);
+    ext_inode_record_changed(ext, inode->ino, buffer, record);
     buffer_put(buffer);
     return 0;
 }

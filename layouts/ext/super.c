@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/ext, over the buffer cache. The super block and the group descriptors: recognised,
- * taken up at mount, kept, and given back at unmount.
+ * Layer: layouts/ext, over the buffer cache and descriptors.c. The super block: recognised, taken
+ * up at mount, kept, and given back at unmount.
  *
  * Invariants:
  *  1. A read-only mount changes no byte of the device.
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define LINK_MAX_EXT2  32000u
+#define LINK_MAX_EXT4  65000u
 #define SECONDS_32_MIN (-INT64_C(0x80000000))
 #define SECONDS_32_MAX INT64_C(0x7FFFFFFF)
 #define SECONDS_34_MAX (SECONDS_32_MIN + (INT64_C(1) << 34) - 1) /* two more bits: year 2446 */
@@ -83,6 +84,7 @@ static void note_error(struct ext *ext) {
 static void stop_writing(struct ext *ext) {
     struct volume *volume = ext->volume;
     bool panic = ext->errors == EXT_ERRORS_PANIC;
+    ext_super_checksum_set(&ext->super);
     device_write(volume->device, EXT_SUPER_OFFSET, &ext->super, sizeof(ext->super), PURPOSE_SUPER);
     volume_fail(volume, panic);
     log_error(volume->log, "%s: errors=%s: the volume is %s now", volume->name,
@@ -123,113 +125,6 @@ int ext_corrupt(struct ext *ext, const char *format, ...) {
     return -EUCLEAN;
 }
 
-/* --- group descriptors ------------------------------------------------------------------------ */
-
-static uint64_t descriptor_block(const struct ext *ext, uint32_t group) {
-    uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
-    return ext->geometry.first_data_block + 1 + group / per_block;
-}
-
-static struct ext_disk_group *descriptor_in(const struct ext *ext, const struct buffer *buffer,
-                                            uint32_t group) {
-    uint32_t per_block = ext->geometry.block_size / ext->geometry.descriptor_size;
-    return ext_descriptor_at(&ext->geometry, buffer_data(buffer), group % per_block);
-}
-
-/* Is [block, block + count) inside the group and past its super block and descriptors? */
-static bool group_holds(const struct ext_geometry *geometry, uint32_t group, uint64_t block,
-                        uint32_t count) {
-    uint64_t first = ext_group_first_block(geometry, group);
-    uint64_t end = first + ext_group_block_count(geometry, group);
-    return block >= first + ext_group_overhead(geometry, group) && block < end &&
-           count <= end - block;
-}
-
-const char *ext_group_validate(const struct ext_geometry *geometry, uint32_t number,
-                               const struct ext_group *group) {
-    uint64_t table_end = group->inode_table + geometry->inode_table_blocks;
-    if (!group_holds(geometry, number, group->block_bitmap, 1))
-        return "bg_block_bitmap is not in the group's data area";
-    if (!group_holds(geometry, number, group->inode_bitmap, 1))
-        return "bg_inode_bitmap is not in the group's data area";
-    if (!group_holds(geometry, number, group->inode_table, geometry->inode_table_blocks))
-        return "bg_inode_table is not in the group's data area";
-    if (group->block_bitmap == group->inode_bitmap ||
-        (group->block_bitmap >= group->inode_table && group->block_bitmap < table_end) ||
-        (group->inode_bitmap >= group->inode_table && group->inode_bitmap < table_end))
-        return "bitmaps and inode table overlap";
-    if (group->free_blocks > ext_group_block_count(geometry, number))
-        return "bg_free_blocks_count is more than the group has";
-    if (group->free_inodes > geometry->inodes_per_group)
-        return "bg_free_inodes_count is more than the group has";
-    return NULL;
-}
-
-void ext_group_decode(const struct ext_disk_group *disk, struct ext_group *group) {
-    *group = (struct ext_group){
-        .block_bitmap = le32_load(disk->bg_block_bitmap),
-        .inode_bitmap = le32_load(disk->bg_inode_bitmap),
-        .inode_table = le32_load(disk->bg_inode_table),
-        .free_blocks = le16_load(disk->bg_free_blocks_count),
-        .free_inodes = le16_load(disk->bg_free_inodes_count),
-        .used_dirs = le16_load(disk->bg_used_dirs_count),
-        .flags = le16_load(disk->bg_flags),
-    };
-}
-
-static int load_group(struct ext *ext, uint32_t number, const struct ext_disk_group *disk) {
-    struct ext_group *group = &ext->groups[number];
-    ext_group_decode(disk, group);
-    const char *wrong = ext_group_validate(&ext->geometry, number, group);
-    if (wrong) {
-        log_error(ext->volume->log,
-                  "%s: group %" PRIu32 " descriptor in block %" PRIu64 ": %s; run e2fsck",
-                  ext->volume->name, number, descriptor_block(ext, number), wrong);
-        return -EUCLEAN;
-    }
-    ext->free_blocks += group->free_blocks;
-    ext->free_inodes += group->free_inodes;
-    ext->used_dirs += group->used_dirs;
-    return 0;
-}
-
-static int load_groups(struct ext *ext) {
-    const struct ext_geometry *geometry = &ext->geometry;
-    ext->groups = calloc(geometry->groups, sizeof(*ext->groups));
-    if (!ext->groups)
-        return -ENOMEM;
-    buffer_prefetch(ext->buffers, descriptor_block(ext, 0), geometry->descriptor_blocks,
-                    PURPOSE_SUPER);
-    uint32_t per_block = geometry->block_size / geometry->descriptor_size;
-    int error = 0;
-    for (uint32_t group = 0; group < geometry->groups && !error; group += per_block) {
-        struct buffer *buffer;
-        error = buffer_get(ext->buffers, descriptor_block(ext, group), PURPOSE_SUPER, &buffer);
-        if (error)
-            return error;
-        for (uint32_t i = group; i < geometry->groups && i < group + per_block && !error; i++)
-            error = load_group(ext, i, descriptor_in(ext, buffer, i));
-        buffer_put(buffer);
-    }
-    return error;
-}
-
-static int store_group(struct ext *ext, uint32_t number) {
-    struct ext_group *group = &ext->groups[number];
-    struct buffer *buffer;
-    int error = buffer_get(ext->buffers, descriptor_block(ext, number), PURPOSE_SUPER, &buffer);
-    if (error)
-        return error;
-    struct ext_disk_group *disk = descriptor_in(ext, buffer, number);
-    le16_store(&disk->bg_free_blocks_count, (uint16_t)group->free_blocks);
-    le16_store(&disk->bg_free_inodes_count, (uint16_t)group->free_inodes);
-    le16_store(&disk->bg_used_dirs_count, (uint16_t)group->used_dirs);
-    ext_dirty(ext, buffer);
-    buffer_put(buffer);
-    group->dirty = false;
-    return 0;
-}
-
 /* --- super block ------------------------------------------------------------------------------ */
 
 int ext_super_read(struct device *device, const struct log *log, struct ext_disk_super *super) {
@@ -264,22 +159,26 @@ void ext_feature_announce(struct ext *ext, uint32_t *known, le32 *stored, uint32
     ext->super_dirty = true;
 }
 
+static uint64_t super_free_blocks(const struct ext *ext) {
+    const struct ext_disk_super *super = &ext->super;
+    return ext_blocks_load(super, super->s_free_blocks_count, super->s_free_blocks_count_hi);
+}
+
 int ext_super_store(struct ext *ext) {
     struct ext_disk_super *super = &ext->super;
-    for (uint32_t group = 0; group < ext->geometry.groups; group++) {
-        int error = ext->groups[group].dirty ? store_group(ext, group) : 0;
-        if (error)
-            return error;
-    }
-    if (ext->free_blocks != le32_load(super->s_free_blocks_count) ||
+    int error = ext_groups_store(ext);
+    if (error)
+        return error;
+    if (ext->free_blocks != super_free_blocks(ext) ||
         ext->free_inodes != le32_load(super->s_free_inodes_count))
         ext->super_dirty = true;
     if (!ext->super_dirty)
         return 0;
-    le32_store(&super->s_free_blocks_count, (uint32_t)ext->free_blocks);
+    ext_blocks_store(&super->s_free_blocks_count, &super->s_free_blocks_count_hi, ext->free_blocks);
     le32_store(&super->s_free_inodes_count, ext->free_inodes);
     le32_store(&super->s_wtime, (uint32_t)clock_calendar(ext->volume->clock).seconds);
-    int error = super_to_buffer(ext);
+    ext_super_checksum_set(super);
+    error = super_to_buffer(ext);
     if (!error)
         ext->super_dirty = false;
     return error;
@@ -300,8 +199,10 @@ static void set_limits(const struct ext *ext, struct layout_limits *limits) {
     const struct ext_geometry *geometry = &ext->geometry;
     bool wide_times = geometry->inode_size > EXT_INODE_BASE_SIZE;
     limits->file_size_max = ext_file_size_max(ext);
-    limits->link_max = LINK_MAX_EXT2;
-    limits->subdir_max = LINK_MAX_EXT2;
+    limits->subdirs_uncounted = geometry->ro_compat & EXT_RO_COMPAT_DIR_NLINK;
+    bool ext4 = limits->subdirs_uncounted || geometry->incompat & EXT_INCOMPAT_EXTENTS;
+    limits->link_max = ext4 ? LINK_MAX_EXT4 : LINK_MAX_EXT2;
+    limits->subdir_max = limits->link_max;
     limits->symlink_max = geometry->block_size - 1;
     limits->time_granularity_ns = wide_times ? 1 : (uint32_t)NS_PER_SEC;
     limits->time_min = (struct timestamp){SECONDS_32_MIN, 0};
@@ -371,7 +272,7 @@ static void warn_if_unclean(const struct ext *ext) {
     /* With a journal the sums are brought up to date at unmount only (Linux). */
     if (ext->geometry.compat & EXT_COMPAT_HAS_JOURNAL)
         return;
-    if (ext->free_blocks != le32_load(ext->super.s_free_blocks_count) ||
+    if (ext->free_blocks != super_free_blocks(ext) ||
         ext->free_inodes != le32_load(ext->super.s_free_inodes_count))
         log_warning(ext->volume->log,
                     "%s: super block: its free counts differ from the sum of the groups', which is "
@@ -404,8 +305,7 @@ static int mark_in_use(struct ext *ext) {
 static void release_groups(struct ext *ext) {
     for (uint32_t i = 0; ext->groups && i < ext->geometry.groups; i++)
         free(ext->groups[i].shadow);
-    free(ext->groups);
-    ext->groups = NULL;
+    ext_groups_release(ext);
     ext->free_blocks = 0;
     ext->free_inodes = ext->used_dirs = 0;
 }
@@ -415,6 +315,13 @@ static void ext_release(struct volume *volume) {
     release_groups(ext);
     free(ext);
     volume->layout_data = NULL;
+}
+
+static void group_wrong(void *context, uint32_t group, uint64_t block, const char *why) {
+    const struct ext *ext = context;
+    log_error(ext->volume->log,
+              "%s: group %" PRIu32 " descriptor in block %" PRIu64 ": %s; run e2fsck",
+              ext->volume->name, group, block, why);
 }
 
 /* Validates the super block that ext->super is, and what follows from it. */
@@ -446,13 +353,13 @@ static int examine_again(struct ext *ext) {
     if (!error && ext->geometry.block_size != block_size)
         error = ext_corrupt(ext, "super block: its block size was another before the journal was "
                                  "replayed");
-    return error ? error : load_groups(ext);
+    return error ? error : ext_groups_load(ext, group_wrong, ext);
 }
 
 /* The volume as it is once its journal has been replayed. */
 static int recover(struct ext *ext) {
     bool replayed;
-    int error = load_groups(ext);
+    int error = ext_groups_load(ext, group_wrong, ext);
     if (!error)
         error = ext_journal_recover(ext, &replayed);
     if (!error && replayed)
@@ -471,7 +378,8 @@ static int begin_use(struct ext *ext) {
 
 /* What the super block says of the volume as a whole. */
 static void apply_super(struct ext *ext, const struct options *options) {
-    ext->reserved_blocks = le32_load(ext->super.s_r_blocks_count);
+    ext->reserved_blocks =
+        ext_blocks_load(&ext->super, ext->super.s_r_blocks_count, ext->super.s_r_blocks_count_hi);
     ext->reserved_uid = le16_load(ext->super.s_def_resuid);
     ext->reserved_gid = le16_load(ext->super.s_def_resgid);
     ext->overhead_blocks = ext_geometry_overhead(&ext->geometry) + ext->journal_blocks;
@@ -557,7 +465,7 @@ static int edit_open(struct ext *ext) {
         error = buffer_cache_create(volume->device, &volume->pool, volume->clock,
                                     ext->geometry.block_size, &volume->buffers);
     ext->buffers = volume->buffers;
-    return error ? error : load_groups(ext);
+    return error ? error : ext_groups_load(ext, group_wrong, ext);
 }
 
 int ext_edit(struct device *device, const struct log *log,

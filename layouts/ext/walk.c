@@ -185,8 +185,8 @@ bool ext_walk_has_map(const struct ext *ext, const struct ext_disk_inode *record
         return true;
     if (!S_ISLNK(mode))
         return false;
-    uint32_t attributes = le32_load(record->i_file_acl) ? ext->geometry.block_size / 512 : 0;
-    return le32_load(record->i_blocks) > attributes;
+    uint32_t attributes = ext_record_file_acl(ext, record) ? ext->geometry.block_size / 512 : 0;
+    return ext_record_sectors(ext, record) > attributes;
 }
 
 int ext_walk_inodes(struct ext *ext, uint32_t group,
@@ -194,6 +194,8 @@ int ext_walk_inodes(struct ext *ext, uint32_t group,
                     void *context) {
     const struct ext_geometry *geometry = &ext->geometry;
     struct buffer *bitmap;
+    if (ext->groups[group].flags & EXT_GROUP_INODES_UNSET)
+        return 0;
     int rc = buffer_get(ext->buffers, ext->groups[group].inode_bitmap, PURPOSE_BITMAP, &bitmap);
     if (rc < 0)
         return rc;

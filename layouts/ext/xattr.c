@@ -19,7 +19,7 @@
 #include <sys/xattr.h>
 
 #include "layouts/ext/acl.h"
-#include "layouts/ext/ext.h"
+#include "layouts/ext/checksum.h"
 
 #define XATTR_ALIGN       4u
 #define XATTR_LIST_MAX    (PAGE_SIZE_BYTES / sizeof(struct ext_disk_xattr_entry) + 1)
@@ -86,8 +86,9 @@ struct xattr_list {
 
 /* Memory that holds entries from `first` on, and values from its end down. */
 struct xattr_area {
-    struct buffer *buffer; /* referenced; NULL: the inode has no such place */
-    char *base;            /* value offsets count from here */
+    struct buffer *buffer;         /* referenced; NULL: the inode has no such place */
+    struct ext_disk_inode *record; /* in an inode: the record */
+    char *base;                    /* value offsets count from here */
     uint32_t size, first;
 };
 
@@ -261,6 +262,7 @@ static int xattr_inode_area(struct inode *inode, struct xattr_area *area) {
         area->buffer = NULL;
         return rc;
     }
+    area->record = record;
     area->base = (char *)record + start;
     area->size = ext->geometry.inode_size - start;
     area->first = 0;
@@ -273,12 +275,12 @@ static le32 *xattr_inode_magic(const struct xattr_area *area) {
 
 static int xattr_block_get(struct inode *inode, struct buffer **buffer) {
     struct ext *ext = ext_of(inode->volume);
-    uint32_t block = ext_inode_of(inode)->file_acl;
+    uint64_t block = ext_inode_of(inode)->file_acl;
     const char *fault = NULL;
 
     if (!ext_blocks_are_data(ext, block, 1))
-        return ext_corrupt(ext, "inode %" PRIu64 ": attribute block %u is out of range", inode->ino,
-                           block);
+        return ext_corrupt(ext, "inode %" PRIu64 ": attribute block %" PRIu64 " is out of range",
+                           inode->ino, block);
     int rc = buffer_get(ext->buffers, block, PURPOSE_XATTR, buffer);
     if (rc < 0)
         return rc;
@@ -289,11 +291,16 @@ static int xattr_block_get(struct inode *inode, struct buffer **buffer) {
         fault = "a length of one block";
     else if (le32_load(header->h_refcount) == 0)
         fault = "at least one owner";
-    if (!fault)
+    else if (!((*buffer)->checked && (*buffer)->purpose == PURPOSE_XATTR) &&
+             !ext_xattr_checksum_valid(&ext->geometry, block, header))
+        fault = "another checksum";
+    if (!fault) {
+        (*buffer)->checked |= (*buffer)->purpose == PURPOSE_XATTR;
         return 0;
+    }
     buffer_put(*buffer);
-    return ext_corrupt(ext, "inode %" PRIu64 ", volume block %u: expected %s", inode->ino, block,
-                       fault);
+    return ext_corrupt(ext, "inode %" PRIu64 ", volume block %" PRIu64 ": expected %s", inode->ino,
+                       block, fault);
 }
 
 static int xattr_block_area(struct inode *inode, struct xattr_area *area) {
@@ -337,14 +344,14 @@ static struct xattr *xattr_state_find(struct xattr_state *state, const struct xa
 
 /* --- storing --------------------------------------------------------------------------------- */
 
-static void xattr_inode_store(struct ext *ext, const struct xattr_area *area,
+static void xattr_inode_store(struct ext *ext, uint64_t ino, const struct xattr_area *area,
                               const struct xattr_list *list) {
     char image[PAGE_SIZE_BYTES];
 
     xattr_image_make(image, area->size, 0, list, false);
     memcpy(area->base, image, area->size);
     le32_store(xattr_inode_magic(area), list->count > 0 ? EXT_XATTR_MAGIC : 0);
-    ext_dirty(ext, area->buffer);
+    ext_inode_record_changed(ext, ino, area->buffer, area->record);
 }
 
 /* The inode gives up its share of the block, which `buffer` holds and which is put here. */
@@ -356,6 +363,7 @@ static int xattr_block_release(struct inode *inode, struct buffer *buffer) {
 
     if (owners > 1) {
         le32_store(&header->h_refcount, owners - 1);
+        ext_xattr_checksum_set(&ext->geometry, block, header);
         ext_dirty(ext, buffer);
         buffer_put(buffer);
         return 0;
@@ -390,10 +398,11 @@ static void xattr_block_fill(struct ext *ext, struct buffer *buffer,
     le32_store(&header->h_refcount, 1);
     le32_store(&header->h_blocks, 1);
     memcpy(buffer_data(buffer), image, block_size);
+    ext_xattr_checksum_set(&ext->geometry, buffer->block, buffer_data(buffer));
     ext_dirty(ext, buffer);
 }
 
-static void xattr_block_set(struct inode *inode, uint32_t block) {
+static void xattr_block_set(struct inode *inode, uint64_t block) {
     struct ext_inode *private = ext_inode_of(inode);
     uint32_t sectors = ext_of(inode->volume)->geometry.block_size / DEVICE_SECTOR;
 
@@ -420,7 +429,7 @@ static int xattr_block_store(struct inode *inode, struct xattr_area *area,
         if (rc < 0)
             return rc;
         xattr_block_fill(ext, fresh, list);
-        xattr_block_set(inode, (uint32_t)fresh->block);
+        xattr_block_set(inode, fresh->block);
         buffer_put(fresh);
     } else {
         xattr_block_set(inode, 0);
@@ -454,7 +463,7 @@ static int xattr_state_change(struct inode *inode, struct xattr_state *state,
             return rc;
     }
     if (inode_changed)
-        xattr_inode_store(ext_of(inode->volume), in_inode, inode_list);
+        xattr_inode_store(ext_of(inode->volume), inode->ino, in_inode, inode_list);
     return 0;
 }
 

@@ -122,10 +122,10 @@ static void dx_set(const struct ext_geometry *geometry, void *data) {
     uint32_t limit = ext_dx_limit(geometry, EXT_DX_NODE_ENTRIES);
     le16_store(&header->limit, (uint16_t)limit);
     le16_store(&header->count, (uint16_t)limit);
-    ext_dx_checksum_set(geometry, INO, GENERATION, data, EXT_DX_NODE_ENTRIES);
-}
-static bool dx_valid(const struct ext_geometry *geometry, const void *data) {
-    return ext_dx_checksum_valid(geometry, INO, GENERATION, data, EXT_DX_NODE_ENTRIES);
+    struct ext_disk_dirent *cover = data;
+    le32_store(&cover->inode, 0);
+    le16_store(&cover->rec_len, BLOCK_SIZE);
+    ext_dir_checksum_set(geometry, INO, GENERATION, data);
 }
 
 static void extent_set(const struct ext_geometry *geometry, void *data) {
@@ -156,7 +156,7 @@ static const struct subject subjects[] = {
     {"group descriptor", sizeof(struct ext_disk_group), group_set, group_valid},
     {"inode", INODE_SIZE, inode_set, inode_valid},
     {"directory", BLOCK_SIZE, dir_set, dir_valid},
-    {"index", BLOCK_SIZE, dx_set, dx_valid},
+    {"index", BLOCK_SIZE, dx_set, dir_valid},
     {"extents", BLOCK_SIZE, extent_set, extent_valid},
     {"attributes", BLOCK_SIZE, xattr_set, xattr_valid},
     {"orphans", BLOCK_SIZE - 8, orphan_set, orphan_valid},

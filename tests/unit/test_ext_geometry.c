@@ -115,7 +115,9 @@ static const struct {
     BAD(s_first_ino, 2, -EUCLEAN),
     BAD(s_first_ino, 38 * 1008 + 1, -EUCLEAN),
     BAD(s_reserved_gdt_blocks, 257, -EUCLEAN),
-    BAD(s_feature_compat, EXT_COMPAT_SPARSE_SUPER2, -ENOTSUP),
+    BAD(s_feature_ro_compat, EXT_RO_COMPAT_BIGALLOC, -ENOTSUP),
+    BAD(s_feature_ro_compat, EXT_RO_COMPAT_METADATA_CSUM, -EUCLEAN),
+    BAD(s_feature_incompat, EXT_INCOMPAT_64BIT, -EUCLEAN), /* with s_desc_size 0 */
 };
 #define BAD_COUNT ((int)(sizeof(bad_fields) / sizeof(bad_fields[0])))
 
