@@ -177,8 +177,7 @@ struct layout_type {
 };
 
 enum layout_flags {
-    LAYOUT_STORE_ALLOCATES = 1, /* `store` changes metadata and needs the exclusive lock */
-    LAYOUT_VOLATILE = 2,        /* keeps nothing on a device: no probe, format or check */
+    LAYOUT_VOLATILE = 1, /* keeps nothing on a device: no probe, format or check */
 };
 
 /* The answer of truncate, punch and inode_free when a part of the work is done, the whole is not,
@@ -273,7 +272,7 @@ struct layout {
     int (*load)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Writes a range of reserved (or already stored) pages; parts in holes must be zero and are
      * skipped; the part past the block that holds the last byte is not written. Shared, unless
-     * LAYOUT_STORE_ALLOCATES. */
+     * volume->store_changes. */
     int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
      * nothing but what the format needs. The core sets inode->size afterwards. LAYOUT_AGAIN: what

@@ -324,7 +324,7 @@ static int seek_piece(struct inode *inode, uint64_t offset, uint64_t *end, bool 
         return error;
     *hole = extent.flags & (EXTENT_HOLE | EXTENT_UNWRITTEN);
     *end = smaller(extent.offset + extent.length, inode->size);
-    if (*hole && (layout->flags & LAYOUT_STORE_ALLOCATES || extent.flags & EXTENT_UNWRITTEN)) {
+    if (*hole && (inode->volume->store_changes || extent.flags & EXTENT_UNWRITTEN)) {
         uint64_t dirty = page_cache_next_dirty(inode, offset);
 
         *hole = dirty > offset;

@@ -44,7 +44,7 @@ int page_store_range(struct inode *inode, const struct data_range *range,
     struct credentials caller = credentials_set((struct credentials){0});
     int error;
 
-    if (volume->layout->flags & LAYOUT_STORE_ALLOCATES) {
+    if (volume->store_changes) {
         pthread_rwlock_wrlock(&volume->lock);
         error = volume_step_begin(volume);
         if (!error)

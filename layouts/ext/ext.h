@@ -327,6 +327,11 @@ int ext_journal_start(struct ext *ext);
 /* Unmount: commits, brings everything home, empties the log and frees the journal. */
 int ext_journal_stop(struct ext *ext);
 
+/* --- journal_data.c --- */
+
+int ext_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+int ext_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+
 /* --- journal_create.c: on a volume that is not mounted -------------------------------------------
  */
 

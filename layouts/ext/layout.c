@@ -266,8 +266,8 @@ const struct layout ext_layout = {
     .symlink_read = ext_symlink_read,
 
     .reserve = ext_reserve,
-    .load = mapped_load,
-    .store = mapped_store,
+    .load = ext_load,
+    .store = ext_store,
     .truncate = ext_truncate,
     .punch = ext_punch,
     .map = ext_map,

@@ -36,6 +36,7 @@ static const struct subject subjects[] = {
      "e2fsck -fn", INDIRECT_LACKS},
     {"ext2", "block_size=1024,features=none", NULL, "e2fsck -fn", INDIRECT_LACKS},
     {"ext3", "block_size=1024,inode_size=256", "commit=1", "e2fsck -fn", INDIRECT_LACKS},
+    {"ext3", "block_size=1024", "journal=data", "e2fsck -fn", INDIRECT_LACKS},
     {"ext3", "block_size=4096", "journal=writeback,barrier=off", "e2fsck -fn", INDIRECT_LACKS},
 };
 #define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))

@@ -325,7 +325,7 @@ int main(void) {
     TCase *tcase = tcase_create("crash");
 
     tcase_set_timeout(tcase, 300);
-    tcase_add_loop_test(tcase, crash_states, 0, 2);
+    tcase_add_loop_test(tcase, crash_states, 0, 3);
     tcase_add_loop_test(tcase, faults_are_found, 0, 4);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
