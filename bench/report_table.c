@@ -107,20 +107,23 @@ static void print_row(FILE *file, const struct report *report, unsigned row, con
     fputc('\n', file);
 }
 
+/* The first row that ran, or NULL. */
+static const struct row_result *first_done(const struct report *report) {
+    for (unsigned i = 0; i < report->row_count; i++)
+        if (report->rows[i].status == ROW_DONE)
+            return &report->rows[i];
+    return NULL;
+}
+
 /* The steps to show: those of the first row that ran, else those with published figures. */
 static unsigned step_names(const struct report *report, const char *names[STEPS_MAX]) {
+    const struct row_result *first = first_done(report);
     unsigned count = 0;
 
-    for (unsigned i = 0; i < report->row_count; i++) {
-        const struct row_result *result = &report->rows[i];
-        if (result->status != ROW_DONE)
-            continue;
-        for (unsigned j = 0; j < result->step_count; j++)
-            if (result->steps[j].timed)
-                names[count++] = result->steps[j].name;
-        return count;
-    }
-    for (unsigned j = 0; j < report->rows[0].row->published_count; j++)
+    for (unsigned j = 0; first && j < first->step_count; j++)
+        if (first->steps[j].timed)
+            names[count++] = first->steps[j].name;
+    for (unsigned j = 0; !first && j < report->rows[0].row->published_count; j++)
         names[count++] = report->rows[0].row->published[j].step;
     return count;
 }
@@ -141,6 +144,72 @@ static void print_host_cpu(FILE *file, const struct report *report) {
                     (double)step->host_system_ns / 1e3 / (double)step->files);
         }
     }
+}
+
+/* --- what was moved, by purpose --------------------------------------------------------------- */
+
+#define PURPOSE_WIDTH 9
+
+static void add_bytes(struct device_stats *sum, const struct device_stats *stats) {
+    for (int operation = 0; operation < 2; operation++)
+        for (int purpose = 0; purpose < PURPOSE_COUNT; purpose++)
+            sum->bytes[operation][purpose] += stats->bytes[operation][purpose];
+    sum->flushes += stats->flushes;
+}
+
+/* Data, journal, and in the middle everything else, which is metadata. Returns the sum. */
+static uint64_t print_moved(FILE *file, const uint64_t bytes[PURPOSE_COUNT]) {
+    uint64_t all = 0;
+
+    for (unsigned purpose = 0; purpose < PURPOSE_COUNT; purpose++)
+        all += bytes[purpose];
+    const uint64_t columns[] = {bytes[PURPOSE_DATA],
+                                all - bytes[PURPOSE_DATA] - bytes[PURPOSE_JOURNAL],
+                                bytes[PURPOSE_JOURNAL]};
+    for (unsigned i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+        if (columns[i])
+            fprintf(file, "%*.1f", PURPOSE_WIDTH, (double)columns[i] / 1e6);
+        else
+            print_nothing(file, PURPOSE_WIDTH);
+    return all;
+}
+
+static void print_purposes_row(FILE *file, const char *label, const struct device_stats *stats) {
+    fprintf(file, "  %-*.*s", LABEL_WIDTH - 2, LABEL_WIDTH - 2, label);
+    print_moved(file, stats->bytes[DEVICE_READ]);
+    uint64_t written = print_moved(file, stats->bytes[DEVICE_WRITE]);
+    fprintf(file, "%*.1f", PURPOSE_WIDTH, (double)written / 1e6);
+    print_count(file, PURPOSE_WIDTH, stats->flushes);
+    fputc('\n', file);
+}
+
+/* Steps that are not timed count here: what a step has put off is written in them. */
+static void print_purposes(FILE *file, const struct report *report) {
+    static const char *const columns[] = {"data",     "metadata", "journal", "data",
+                                          "metadata", "journal",  "all",     "flushes"};
+    const struct row_result *first = first_done(report);
+    struct device_stats sums[SCENARIO_ROWS_MAX] = {0};
+
+    fprintf(file, "\n%-*s%*s%*s\n%-*s", LABEL_WIDTH, "MB by purpose", 3 * PURPOSE_WIDTH, "read",
+            4 * PURPOSE_WIDTH, "written", LABEL_WIDTH, "step, layout");
+    for (unsigned i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+        fprintf(file, "%*s", PURPOSE_WIDTH, columns[i]);
+    fputc('\n', file);
+    for (unsigned i = 0; first && i < first->step_count; i++) {
+        const char *name = first->steps[i].name;
+        fprintf(file, first->steps[i].timed ? "%s\n" : "(%s)\n", name);
+        for (unsigned row = 0; row < report->row_count; row++) {
+            const struct step *step = report_step(&report->rows[row], name);
+            if (!step)
+                continue;
+            print_purposes_row(file, report->rows[row].row->label, &step->device);
+            add_bytes(&sums[row], &step->device);
+        }
+    }
+    fputs("all steps\n", file);
+    for (unsigned row = 0; row < report->row_count; row++)
+        if (report->rows[row].status == ROW_DONE)
+            print_purposes_row(file, report->rows[row].row->label, &sums[row]);
 }
 
 /* --- notes ------------------------------------------------------------------------------------ */
@@ -351,6 +420,8 @@ void report_table(FILE *file, const struct report *report) {
             for (unsigned row = 0; row < report->row_count; row++)
                 print_row(file, report, row, names[i]);
         }
+        if (report->scenario->show_purposes)
+            print_purposes(file, report);
         if (report->host_cpu)
             print_host_cpu(file, report);
         print_notes(file, report, names, count);

@@ -14,13 +14,14 @@
 
 #define FILE_BYTES_MAX (1u << 20)
 
-extern const char embedded_orlov_2002_ini[], embedded_create_speed_ini[],
-    embedded_mount_speed_ini[];
+extern const char embedded_orlov_2002_ini[], embedded_ext3_journal_ini[],
+    embedded_create_speed_ini[], embedded_mount_speed_ini[];
 
 static const struct builtin {
     const char *name, *text;
 } builtins[] = {
     {"orlov-2002", embedded_orlov_2002_ini},
+    {"ext3-journal", embedded_ext3_journal_ini},
     {"create-speed", embedded_create_speed_ini},
     {"mount-speed", embedded_mount_speed_ini},
 };
@@ -135,6 +136,11 @@ static int set_scenario(struct parser *parser, const char *key, const char *valu
             return fail(parser, "more than %d notes", SCENARIO_NOTES_MAX);
         return set_text(parser, scenario->notes[scenario->note_count++], sizeof(scenario->notes[0]),
                         key, value);
+    }
+    if (strcmp(key, "show") == 0) {
+        scenario->show_purposes = strcmp(value, "purposes") == 0;
+        return scenario->show_purposes ? 0
+                                       : fail(parser, "show: expected purposes, not \"%s\"", value);
     }
     if (strcmp(key, "repeat") == 0) {
         scenario->repeat = (unsigned)strtoul(value, NULL, 10);

@@ -77,6 +77,7 @@ static const struct {
     {"[scenario]\nnosuch = 1\n", "file.ini:2:", "nosuch"},
     {"[scenario]\n\nmemory = much\n", "file.ini:3:", "much"},
     {"[scenario]\ndriver = car\n", "file.ini:2:", "car"},
+    {"[scenario]\nshow = all\n", "file.ini:2:", "all"},
     {"[scenario]\nrepeat = 0\n", "file.ini:2:", "repeat"},
     {"[workload none]\nx = 1\n", "file.ini:2:", "none"},
     {"[workload tree]\nfiles = few\n", "file.ini:2:", "few"},
