@@ -621,9 +621,23 @@ void volume_commit_counts(struct volume *volume, struct commit_counts *counts) {
     pthread_mutex_unlock(&volume->commit.mutex);
 }
 
+/* What a journal keeps from its place until it is committed is dirty still after a sync. */
+static int buffers_settle(struct volume *volume) {
+    int error;
+
+    if (!volume->buffers || volume_writable(volume))
+        return 0;
+    pthread_rwlock_rdlock(&volume->lock);
+    error = buffer_sync(volume->buffers);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
 int volume_drop_caches(struct volume *volume) {
     int error = volume_sync(volume);
 
+    if (!error)
+        error = buffers_settle(volume);
     if (!error && volume->device)
         error = device_drain(volume->device);
     pthread_rwlock_wrlock(&volume->lock);

@@ -53,6 +53,43 @@ steps="[step for row in r['rows'] for step in row['steps']]"
 expect_text 'scaled to 0\.1' first.txt
 expect_text 'cold traversal' first.txt
 
+# --- the journal, and bytes by purpose ----------------------------------------------------------
+
+journal() {
+    layoutfs bench ext3-journal --source synthetic --scale 0.1 "$@"
+}
+journal --json journal1.json --jobs 1 >journal1.txt
+journal --json journal2.json --jobs 3 >journal2.txt
+for run in journal1 journal2; do
+    without_header $run.json >$run.body
+    sed -i '/results in/d' $run.txt
+done
+expect_same journal1.body journal2.body "results.json of two runs with a journal"
+expect_same journal1.txt journal2.txt "the tables of two runs with a journal"
+expect_text '^MB by purpose' journal1.txt
+expect_text '^\(shutdown\)' journal1.txt
+grep -q '^MB by purpose' first.txt && fail "a scenario that does not ask for purposes shows them"
+
+# sum ROW OPERATION PURPOSE [STEP]: bytes, of all steps unless one is named.
+sum() {
+    ask journal1.json "sum(step['device']['bytes']['$2']['$3'] for row in r['rows']
+        if row['id'] == '$1' for step in row['steps'] if '${4:-}' in ('', step['name']))"
+}
+[ "$(sum ext2 write journal)" = 0 ] || fail "ext2 wrote to a journal"
+for row in writeback ordered data; do
+    [ "$(sum $row write journal)" -gt 0 ] || fail "$row wrote nothing to its journal"
+done
+# Checkpoints bring home what the log holds: cold is cold with a journal, too.
+[ "$(sum ordered write inode 'reboot before delete')" -gt 0 ] || fail "inodes were not brought home"
+[ "$(sum ordered read inode delete)" = "$(sum ext2 read inode delete)" ] ||
+    fail "the deletion was not as cold with a journal as without"
+# Data is written once, and no less than there is.
+[ "$(sum ordered write data)" -ge "$(ask journal1.json "r['source']['bytes']")" ] ||
+    fail "less data was written than the tree has"
+[ "$(ask journal1.json "[sum(s['device']['flushes'] for s in row['steps'] if s['name'] == 'mail')
+    for row in r['rows'] if row['id'].startswith('ordered')][0]")" -ge 400 ] ||
+    fail "200 messages are durable without two flushes each"
+
 # --- rows and reports -------------------------------------------------------------------------
 
 bench --layout orlov,memory --report reports >table.txt
@@ -60,6 +97,7 @@ bench --layout orlov,memory --report reports >table.txt
     fail "--layout did not choose its rows"
 layoutfs bench --list >list.txt
 expect_text '^orlov-2002' list.txt
+expect_text '^ext3-journal' list.txt
 
 cat >own.ini <<'END'
 [scenario]
