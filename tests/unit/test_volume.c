@@ -235,6 +235,122 @@ START_TEST(whiteouts_refused) {
 }
 END_TEST
 
+/* --- projects ----------------------------------------------------------------------------------
+ */
+
+static int set_project(struct inode *inode, uint32_t project, uint32_t flags) {
+    const struct attributes a = {.project = project, .flags = flags};
+
+    return volume_setattr(inode, SETATTR_PROJECT | SETATTR_FLAGS, &a);
+}
+
+static struct inode *make_in(struct inode *dir, const char *name, uint32_t mode) {
+    const struct create_request request = {.mode = mode, .target = "target"};
+    struct inode *inode;
+
+    ck_assert_int_eq(volume_create(dir, name, strlen(name), &request, &inode), 0);
+    return inode;
+}
+
+START_TEST(projects) {
+    start(_i, NULL);
+    struct inode *file = make("file", S_IFREG), *dir = make("dir", S_IFDIR);
+    bool has = f.volume->limits.projects;
+
+    ck_assert_int_eq(set_project(file, 0, 0), 0);
+    ck_assert_int_eq(set_project(dir, 5, INODE_PROJECT_INHERIT), has ? 0 : -EOPNOTSUPP);
+    if (has) {
+        struct inode *child = make_in(dir, "child", S_IFREG), *sub = make_in(dir, "sub", S_IFDIR);
+        ck_assert_uint_eq(child->project, 5);
+        ck_assert(!(child->flags & INODE_PROJECT_INHERIT));
+        ck_assert_uint_eq(sub->project, 5);
+        ck_assert(sub->flags & INODE_PROJECT_INHERIT);
+        /* What belongs elsewhere does not come in: neither linked, nor moved, nor exchanged. */
+        ck_assert_int_eq(volume_link(file, dir, "link", 4), -EXDEV);
+        ck_assert_int_eq(volume_rename(f.root, "file", 4, dir, "file", 4, 0), -EXDEV);
+        ck_assert_int_eq(volume_rename(dir, "child", 5, f.root, "file", 4, RENAME_EXCHANGE),
+                         -EXDEV);
+        ck_assert_int_eq(volume_rename(dir, "child", 5, sub, "child", 5, 0), 0);
+        ck_assert_int_eq(volume_rename(sub, "child", 5, f.root, "child", 5, 0), 0);
+        ck_assert_int_eq(set_project(file, 5, INODE_PROJECT_INHERIT), 0);
+        ck_assert(!(file->flags & INODE_PROJECT_INHERIT));
+        ck_assert_int_eq(volume_link(file, dir, "link", 4), 0);
+        volume_put(child, 1);
+        volume_put(sub, 1);
+    }
+    volume_put(file, 1);
+    volume_put(dir, 1);
+    fixture_close(&f);
+}
+END_TEST
+
+/* --- large directories -------------------------------------------------------------------------
+ */
+
+struct listing {
+    uint8_t *seen; /* of each number, how often */
+    uint64_t cookie;
+    unsigned budget; /* entries until the listing is interrupted */
+};
+
+static bool list_number(void *context, const struct dir_entry *entry) {
+    struct listing *listing = context;
+    char name[NAME_LENGTH_MAX + 1];
+
+    if (listing->budget == 0)
+        return false;
+    listing->budget--;
+    listing->cookie = entry->cookie;
+    memcpy(name, entry->name, entry->name_length);
+    name[entry->name_length] = '\0';
+    if (name[0] == 'n')
+        listing->seen[atoi(name + 1)]++;
+    return true;
+}
+
+static void change_name(unsigned number, bool insert) {
+    const struct create_request request = {.mode = S_IFREG};
+    char name[16];
+    uint32_t length = (uint32_t)snprintf(name, sizeof(name), "n%u", number);
+
+    ck_assert_int_eq(insert ? volume_create(f.root, name, length, &request, NULL)
+                            : volume_unlink(f.root, name, length),
+                     0);
+}
+
+/* While a listing stands still, every other of the first names goes and as many are added: what is
+ * there all the time is listed once. A million entries with LAYOUTFS_TEST_FACTOR=20. */
+START_TEST(large_directory) {
+    unsigned factor = fixture_factor(), count = 50000 * (factor < 20 ? factor : 20);
+    struct listing listing = {.seen = calloc(2 * (size_t)count, 1)};
+    uint64_t before;
+    unsigned gone = 0;
+
+    ck_assert_ptr_nonnull(listing.seen);
+    fixture_open(&f, fixture_types[_i], UINT64_C(2) << 30, "inode_ratio=1024", NULL, true);
+    for (unsigned i = 0; i < count; i++)
+        change_name(i, true);
+    do {
+        before = listing.cookie;
+        listing.budget = 1000;
+        ck_assert_int_eq(volume_readdir(f.root, before, list_number, &listing), 0);
+        for (unsigned i = 0; i < 250 && gone + 1 < count / 2; i++, gone += 2) {
+            change_name(gone, false);
+            change_name(count + gone, true);
+        }
+    } while (listing.cookie != before);
+    for (unsigned i = 0; i < 2 * count; i++) {
+        bool stays = i < count && (i >= gone || i % 2);
+        ck_assert_msg(listing.seen[i] == 1 || (!stays && listing.seen[i] == 0),
+                      "number %u was listed %u times", i, listing.seen[i]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        change_name(i < gone && i % 2 == 0 ? count + i : i, false);
+    free(listing.seen);
+    fixture_close(&f);
+}
+END_TEST
+
 /* --- files without a name ----------------------------------------------------------------------
  */
 
@@ -381,6 +497,8 @@ int main(void) {
     tcase_add_loop_test(tests, access_times, 0, FIXTURE_TYPE_COUNT * POLICIES);
     tcase_add_loop_test(tests, whiteouts, 0, FIXTURE_TYPE_COUNT * 4);
     tcase_add_loop_test(tests, whiteouts_refused, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, projects, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, large_directory, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, nameless, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, far_apart, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, freed_is_not_dirty, 0, FIXTURE_TYPE_COUNT);
