@@ -36,7 +36,7 @@ programs_mount() {
         return
         ;;
     esac
-    if list_types --mkfs | grep -qx -- "$type"; then
+    if list_types --mkfs | grep -x -- "$type" >/dev/null; then
         image=$image_directory/disk.img
         layoutfs mkfs -q -t "$type" --size "$1" "$image" >/dev/null
     fi

@@ -47,7 +47,7 @@ use_git() {
     git gc -q --prune=now
     git repack -q -adf
     git fsck --strict --no-progress
-    git count-objects -v | grep -qx 'count: 0' || fail "$type: git gc left objects unpacked"
+    git count-objects -v | grep -x 'count: 0' >/dev/null || fail "$type: git gc left objects unpacked"
 
     local clone
     for clone in copied linked; do
