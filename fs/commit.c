@@ -140,6 +140,8 @@ static int commit_begin(struct volume *volume, struct inode *inode, bool data_on
     int error = volume_writable(volume);
 
     *needed = false;
+    if (!error && volume->store_changes) /* what is allocated has been written before it counts */
+        error = writeback_wait(volume);
     if (!error)
         error = store_inodes(volume);
     volume->commit.wanted = false;
@@ -227,8 +229,10 @@ void commit_point(struct volume *volume) {
 }
 
 bool commit_for_space(struct volume *volume, int64_t result, bool *tried) {
-    if (result != -ENOSPC || *tried || !volume->commit_frees)
+    if (result != -ENOSPC || *tried || !(volume->commit_frees || volume->store_frees))
         return false;
     *tried = true;
-    return commit_wait(volume, NULL, false) == 0;
+    if (volume->store_frees && writeback_all(volume))
+        return false;
+    return !volume->commit_frees || commit_wait(volume, NULL, false) == 0;
 }

@@ -271,8 +271,10 @@ struct layout {
      * bytes count as arrived when the batch is done. Shared. */
     int (*load)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Writes a range of reserved (or already stored) pages; parts in holes must be zero and are
-     * skipped; the part past the block that holds the last byte is not written. Shared, unless
-     * volume->store_changes. */
+     * skipped; the part past the block that holds the last byte is not written. Shared. Exclusive,
+     * in a step, where mount has set volume->store_changes: then `store` may change metadata,
+     * allocate what `reserve` has only counted, say; the core stores the inode afterwards, and
+     * makes no commit before the writes that it knows of are done. */
     int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
      * nothing but what the format needs. The core sets inode->size afterwards. LAYOUT_AGAIN: what
@@ -284,8 +286,9 @@ struct layout {
     int (*punch)(struct inode *inode, uint64_t offset, uint64_t length);
     /* As `reserve`, but what was a hole then reads as zeros by itself (EXTENT_UNWRITTEN) until it
      * is stored, and the range may lie past the end of the file: blocks there stay until a truncate
-     * that does not grow the file, and read as zeros when it grows over them. NULL: the core
-     * preallocates by writing zeros, and nothing past the end. */
+     * that does not grow the file, and read as zeros when it grows over them. NULL, or
+     * -EOPNOTSUPP for this inode: the core preallocates by writing zeros, and nothing past the
+     * end. */
     int64_t (*preallocate)(struct inode *inode, uint64_t offset, uint64_t length);
     /* Takes [offset, offset + length), whole blocks that end before the file does, out of the file:
      * what follows moves down. Or opens a hole there: what follows moves up. The core has stored

@@ -56,6 +56,7 @@ struct volume {
     bool store_changes; /* the layout's: `store` changes metadata (it allocates, or journals data):
                            it gets the exclusive lock and a step, and dirty data may lie in holes */
     bool commit_frees;  /* the layout's: a commit would make blocks free that are not yet */
+    bool store_frees;   /* likewise: so would storing all dirty pages */
     /* the core's, but for commit.wanted */
     struct commit commit;
     struct machine machine; /* cache size, dirty limits and write-back times, in both modes */

@@ -171,6 +171,18 @@ static int fill_holes(struct inode *inode, struct range range) {
     return 0;
 }
 
+/* What is a hole only because its pages are to be stored is none. */
+static int holes_settle(struct inode *inode) {
+    if (!inode->volume->store_changes)
+        return 0;
+    int error = data_lock(inode);
+    if (error)
+        return error;
+    error = page_cache_flush(inode, false);
+    data_unlock(inode);
+    return error;
+}
+
 static int fill_range(struct inode *inode, struct range range, bool keep_size, bool zero) {
     struct attributes attributes;
 
@@ -178,7 +190,9 @@ static int fill_range(struct inode *inode, struct range range, bool keep_size, b
     /* Blocks behind the end would keep their old bytes until the file grows over them. */
     if (keep_size && range.end > attributes.size)
         return -EOPNOTSUPP;
-    int error = zero ? write_zeros(inode, range) : fill_holes(inode, range);
+    int error = zero ? 0 : holes_settle(inode);
+    if (!error)
+        error = zero ? write_zeros(inode, range) : fill_holes(inode, range);
     if (error)
         return error;
     error = data_lock(inode);
@@ -271,7 +285,14 @@ static int dispatch(struct inode *inode, int mode, struct range range) {
         return -EFBIG;
     if (!layout->preallocate || (zero && !layout->punch))
         return fill_range(inode, range, keep_size, zero);
-    int error = zero ? punch_range(inode, range) : 0;
+    /* Zeroing, too, begins with it: what cannot be done is refused while the bytes are still there.
+     */
+    int error = preallocate_range(inode, range, keep_size || zero);
+    if (error == -EOPNOTSUPP)
+        return fill_range(inode, range, keep_size, zero);
+    if (error || !zero)
+        return error;
+    error = punch_range(inode, range);
     return error ? error : preallocate_range(inode, range, keep_size);
 }
 

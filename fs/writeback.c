@@ -49,6 +49,7 @@ int page_store_range(struct inode *inode, const struct data_range *range,
         error = volume_step_begin(volume);
         if (!error)
             error = volume_step_end(volume, volume->layout->store(inode, range, batch));
+        inode_mark_dirty(inode);
     } else {
         pthread_rwlock_rdlock(&volume->lock);
         error = volume->layout->store(inode, range, batch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/ext, over indirect.c and extent*.c; the core's data functions (fs/layout.h).
+ * Layer: layouts/ext, over indirect.c and extent*.c; the core's map, truncate and punch.
  *
  * Where an inode's blocks are, however it maps them: the inode's flag EXT_INODE_EXTENTS decides,
  * one inode after the other, and both kinds live on one volume. Nobody above asks which it is.
@@ -100,38 +100,25 @@ int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uin
                               : ext_indirect_allocate(inode, logical, count, done);
 }
 
-int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
-    const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
-    uint64_t max = inode->volume->limits.file_size_max, done;
-    if (length == 0)
-        return 0;
-    if (offset >= max)
-        return -EFBIG;
-    if (length > max - offset)
-        length = max - offset;
-
-    uint64_t first = offset >> geometry->block_bits;
-    uint64_t last = (offset + length - 1) >> geometry->block_bits;
-    int rc = ext_bmap_allocate(inode, first, last - first + 1, &done);
-    if (rc < 0)
-        return rc;
-    uint64_t end = (first + done) << geometry->block_bits;
-    return (int64_t)(end - offset < length ? end - offset : length);
-}
-
 /* --- removal --------------------------------------------------------------------------------- */
 
 /* LAYOUT_AGAIN when the transaction is full and something may be left. */
 static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
     if (!ext_has_block_map(inode) || from >= to)
         return 0;
+    int rc = ext_store_forget(inode, from, to);
+    if (rc < 0)
+        return rc;
     return has_extents(inode) ? ext_extent_remove(inode, from, to)
                               : ext_indirect_remove(inode, from, to);
 }
 
 int ext_truncate(struct inode *inode, uint64_t size) {
+    struct ext_inode *private = ext_inode_of(inode);
     const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
     uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
+    if (private->stored_size > size)
+    private->stored_size = size;
     int rc = blocks_remove(inode, from, UINT64_MAX), error = 0;
     /* The rest is cut by the next mount, if not by us. */
     if (rc == LAYOUT_AGAIN)

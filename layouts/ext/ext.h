@@ -13,7 +13,8 @@
  *   journal_log.c, journal_commit.c, journal_checkpoint.c, journal_replay.c, journal_mount.c
  *   orphan.c    inodes to be freed or cut even if the system fails
  *   inode.c     inodes: load, store, create, free
- *   data.c      where an inode's blocks are: reserve, map, truncate, punch, however it maps them
+ *   data.c      where an inode's blocks are: map, truncate, punch, however it maps them
+ *   store.c     from the page cache to blocks: reserve, store, delayed allocation
  *   indirect.c  the block map
  *   extent.c    extent trees: finding the way    extent_edit.c   changing them
  *   extent_file.c  what a file does with its tree: allocation, conversion, removal
@@ -34,6 +35,7 @@
 
 #include "fs/volume.h"
 #include "layouts/ext/format.h"
+#include "layouts/ext/pending.h"
 
 /* --- geometry.c: arithmetic on a super block, also used by mkfs and check -----------------------
  */
@@ -205,7 +207,9 @@ struct ext {
     struct ext_journal *journal; /* owned; NULL: none is in use */
     struct ext_journal_settings journal_settings;
     TAILQ_HEAD(ext_orphan_list, ext_inode)
-    orphans; /* as the list on disk, which begins in s_last_orphan */
+    orphans;                  /* as the list on disk, which begins in s_last_orphan */
+    bool delayed;             /* delalloc: blocks are chosen by store, not by reserve */
+    uint64_t promised_blocks; /* of the free ones; see store.c */
 };
 
 struct ext_inode { /* struct inode's private part */
@@ -216,6 +220,10 @@ struct ext_inode { /* struct inode's private part */
     uint64_t file_acl;   /* block of attributes, 0: none */
     uint32_t extra_size; /* i_extra_isize */
     uint32_t group;      /* of the inode, or where Orlov placed the directory */
+    /* store.c: blocks whose contents are in the page cache alone, and what is kept for them */
+    struct ext_pending pending;
+    uint64_t promised_data, promised_map; /* blocks */
+    uint64_t stored_size;                 /* while there are any: the file on disk ends here */
     /* goal placement: the last allocation's end; next_physical 0: not known */
     uint64_t next_logical, next_physical;
     /* the journal's: transactions that changed the inode, and in a way that fdatasync keeps */
@@ -459,7 +467,6 @@ int ext_bmap(struct inode *inode, uint64_t logical, uint64_t *physical, uint64_t
  * ones; *done: how many from the start are mapped now (at least 1 unless an error is returned).
  * Keeps inode->sectors. */
 int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uint64_t *done);
-int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_truncate(struct inode *inode, uint64_t size);
 int ext_punch(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_map(struct inode *inode, uint64_t offset, struct extent *extent);
@@ -468,6 +475,23 @@ uint64_t ext_file_size_max(const struct ext *ext);
 /* Calls visit for every run of the file and every block of its map, in file order, a map's block
  * before what it leads to. Used by check, explain and truncate's tests. Shared. */
 int ext_blocks_each(struct inode *inode, ext_run_visit visit, void *context);
+
+/* --- store.c: from the page cache to blocks ----------------------------------------------------
+ */
+
+int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length);
+int64_t ext_preallocate(struct inode *inode, uint64_t offset, uint64_t length);
+/* `store`, but for data that go through the journal. */
+int ext_store_pages(struct inode *inode, const struct data_range *range,
+                    struct device_batch *batch);
+/* Does the map show what `reserve` has accepted only when `store` has written it? */
+bool ext_stores_later(struct inode *inode);
+/* Blocks of [from, to) will not be stored: what was promised for them is free. */
+int ext_store_forget(struct inode *inode, uint64_t from, uint64_t to);
+/* The in-core inode goes away. */
+void ext_store_release(struct inode *inode);
+/* What i_size is to say. */
+uint64_t ext_store_size(struct inode *inode);
 
 /* --- indirect.c, extent*.c: the two ways to map, behind data.c -------------------------------- */
 

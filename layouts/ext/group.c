@@ -295,9 +295,9 @@ static int search_blocks(struct search *search, uint64_t goal, struct buffer **b
 /* --- blocks ---------------------------------------------------------------------------------- */
 
 uint64_t ext_blocks_available(const struct ext *ext) {
-    if (credentials_may_use_reserved(ext->reserved_uid, ext->reserved_gid))
-        return ext->free_blocks;
-    return ext->free_blocks > ext->reserved_blocks ? ext->free_blocks - ext->reserved_blocks : 0;
+    bool all = credentials_may_use_reserved(ext->reserved_uid, ext->reserved_gid);
+    uint64_t kept = ext->promised_blocks + (all ? 0 : ext->reserved_blocks);
+    return ext->free_blocks > kept ? ext->free_blocks - kept : 0;
 }
 
 /* Marks what the search found as used. */

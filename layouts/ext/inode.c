@@ -271,7 +271,8 @@ int ext_inode_load_any(struct inode *inode) {
 /* 32 bits of sectors; with huge_file 48 bits, of blocks where that does not suffice. */
 static void sectors_encode(const struct ext *ext, struct inode *inode,
                            struct ext_disk_inode *record) {
-    uint64_t blocks = inode->sectors;
+    uint32_t sectors = ext->geometry.block_size / 512;
+    uint64_t blocks = inode->sectors - ext_inode_of(inode)->promised_data * sectors;
     if (ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE) {
         inode->flags &= ~(uint32_t)EXT_INODE_HUGE_FILE;
         if (blocks >> 48 != 0) {
@@ -309,10 +310,11 @@ static void record_encode(struct inode *inode, struct ext_disk_inode *record) {
     le32_store(&record->i_file_acl, (uint32_t) private->file_acl);
     if (ext->geometry.incompat & EXT_INCOMPAT_64BIT)
         le16_store(&record->i_file_acl_high, (uint16_t)(private->file_acl >> 32));
-    le32_store(&record->i_size, (uint32_t)inode->size);
+    uint64_t size = ext_store_size(inode);
+    le32_store(&record->i_size, (uint32_t)size);
     if (has_wide_size(ext, inode->mode)) {
-        le32_store(&record->i_size_high, (uint32_t)(inode->size >> 32));
-        if (inode->size > SIZE_MAX_SMALL)
+        le32_store(&record->i_size_high, (uint32_t)(size >> 32));
+        if (size > SIZE_MAX_SMALL)
             ext_feature_announce(ext, &ext->geometry.ro_compat, &ext->super.s_feature_ro_compat,
                                  EXT_RO_COMPAT_LARGE_FILE);
     }
@@ -467,4 +469,5 @@ void ext_inode_evict(struct inode *inode) {
     if (private->orphan) /* could not be freed: the next mount will */
         TAILQ_REMOVE(&ext_of(inode->volume)->orphans, private, orphan_link);
     private->orphan = false;
+    ext_store_release(inode);
 }

@@ -195,7 +195,7 @@ void ext_order_data(struct inode *inode) {
     struct ext_journal *journal = ext_of(inode->volume)->journal;
 
     if (!journal || journal->mode == EXT_JOURNAL_WRITEBACK || private->ordered ||
-        !S_ISREG(inode->mode))
+        !S_ISREG(inode->mode) || ext_stores_later(inode))
         return;
     private->ordered = true;
     TAILQ_INSERT_TAIL(&journal->ordered, private, ordered_link);

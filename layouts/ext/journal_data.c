@@ -80,7 +80,7 @@ static int store_through_journal(struct inode *inode, const struct data_range *r
 int ext_store(struct inode *inode, const struct data_range *range, struct device_batch *batch) {
     if (ext_journals_data(ext_of(inode->volume)))
         return store_through_journal(inode, range);
-    return mapped_store(inode, range, batch);
+    return ext_store_pages(inode, range, batch);
 }
 
 int ext_load(struct inode *inode, const struct data_range *range, struct device_batch *batch) {

@@ -199,7 +199,7 @@ int ext_journal_start(struct ext *ext) {
         return rc;
     }
     ext->journal = journal;
-    ext->volume->store_changes = journal->mode == EXT_JOURNAL_DATA;
+    ext->volume->store_changes |= journal->mode == EXT_JOURNAL_DATA;
     ext->volume->limits.commit_interval_ns = ext->journal_settings.interval_ns;
     return rc;
 }

@@ -33,6 +33,12 @@ static const struct option_choice alloc_choices[] = {
     {0},
 };
 
+static const struct option_choice delalloc_choices[] = {
+    {"off", "at the write, as ext2 and ext3 do", 0},
+    {"on", "at write-back, for whole runs at once, as ext4 does; a write only counts", 1},
+    {0},
+};
+
 static const struct option_choice dir_order_choices[] = {
     {"hash", "in the order that it will have once it is indexed: a listing survives its growth",
      EXT_ORDER_HASH},
@@ -178,6 +184,12 @@ const struct option_spec ext_options[] = {
      .default_text = "goal",
      .choices = alloc_choices,
      .description = "where a file's new blocks go"},
+    {.name = "delalloc",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "off",
+     .choices = delalloc_choices,
+     .description = "when a file's new blocks are chosen"},
     {.name = "dir_order",
      .kind = OPTION_CHOICE,
      .scope = OPTION_MOUNT,
@@ -270,6 +282,7 @@ const struct layout ext_layout = {
     .store = ext_store,
     .truncate = ext_truncate,
     .punch = ext_punch,
+    .preallocate = ext_preallocate,
     .map = ext_map,
 
     .xattr_get = ext_xattr_get,

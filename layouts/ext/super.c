@@ -254,6 +254,8 @@ static void set_strategies(struct ext *ext, const struct options *options) {
     ext->dir_placement = (enum ext_dir_placement)options_number(options, "dir_placement");
     ext->block_placement = (enum ext_block_placement)options_number(options, "alloc");
     ext->prealloc_blocks = (uint32_t)options_number(options, "prealloc");
+    ext->delayed = options_number(options, "delalloc") == 1;
+    ext->volume->store_changes = ext->delayed || ext->geometry.incompat & EXT_INCOMPAT_EXTENTS;
     uint32_t errors = le16_load(ext->super.s_errors);
     if (options_given(options, "errors"))
         errors = (uint32_t)options_number(options, "errors");
@@ -503,7 +505,8 @@ int ext_statfs(struct volume *volume, struct volume_usage *usage) {
     *usage = (struct volume_usage){
         .block_size = ext->geometry.block_size,
         .blocks = ext->geometry.blocks_count - ext->overhead_blocks,
-        .free = ext->free_blocks,
+        .free =
+            ext->free_blocks > ext->promised_blocks ? ext->free_blocks - ext->promised_blocks : 0,
         .inodes = ext->geometry.inodes_count,
         .inodes_free = ext->free_inodes,
         .name_max = NAME_LENGTH_MAX,
