@@ -370,6 +370,8 @@ int ext_features_check(const struct ext_disk_super *super, bool read_only, const
 /* --- format.c ------------------------------------------------------------------------------------
  */
 
+/* Whose features a new volume has by default. */
+enum ext_base { EXT_BASE_EXT2, EXT_BASE_EXT3, EXT_BASE_EXT4, EXT_BASE_NONE };
 int ext_format(struct device *device, const struct options *options);
 
 /* --- group.c: bitmaps ------------------------------------------------------------------------ */

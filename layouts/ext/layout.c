@@ -88,6 +88,28 @@ static const struct option_choice inode_size_choices[] = {
     {0},
 };
 
+static const struct option_choice base_choices[] = {
+    {"ext2", "those of ext2", EXT_BASE_EXT2},
+    {"ext3", "and a journal", EXT_BASE_EXT3},
+    {"ext4", "those of ext4", EXT_BASE_EXT4},
+    {0},
+};
+
+static const struct option_choice flex_choices[] = {
+    {"1", "each group by itself", 1},
+    {"2", "", 2},
+    {"4", "", 4},
+    {"8", "", 8},
+    {"16", "as mke2fs", 16},
+    {"32", "", 32},
+    {"64", "", 64},
+    {"128", "", 128},
+    {"256", "", 256},
+    {"512", "", 512},
+    {"1024", "", 1024},
+    {0},
+};
+
 const struct option_spec ext_options[] = {
     {.name = "block_size",
      .letter = 'b',
@@ -139,7 +161,24 @@ const struct option_spec ext_options[] = {
      .kind = OPTION_TEXT,
      .scope = OPTION_MKFS,
      .description = "list separated by ':' (or ',' after -O), ^ clears: sparse_super, filetype, "
-                    "resize_inode, large_file, ext_attr, dir_index, none (default: all)"},
+                    "resize_inode, large_file, ext_attr, dir_index, none (default: all); "
+                    "has_journal (ext3, ext4), extent, 64bit, flex_bg, huge_file, dir_nlink, "
+                    "extra_isize, metadata_csum "
+                    "(default of ext4: these too); uninit_bg, metadata_csum_seed, meta_bg, "
+                    "sparse_super2, large_dir"},
+    {.name = "base",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MKFS,
+     .default_text = "ext2",
+     .choices = base_choices,
+     .description = "the features that the list changes"},
+    {.name = "flex_bg_size",
+     .letter = 'G',
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MKFS,
+     .default_text = "16",
+     .choices = flex_choices,
+     .description = "flex_bg: groups that have their bitmaps and inode tables side by side"},
     {.name = "blocks_per_group",
      .letter = 'g',
      .kind = OPTION_NUMBER,
@@ -240,9 +279,13 @@ static const struct layout_type ext_types[] = {
      .mount_options = "",
      .description = "block groups without a journal: Linux's filesystem of 1993"},
     {.name = "ext3",
-     .mkfs_options = "has_journal",
+     .mkfs_options = "base=ext3",
      .mount_options = "",
      .description = "ext2 with a journal: survives a crash without fsck (2001)"},
+    {.name = "ext4",
+     .mkfs_options = "base=ext4,inode_size=256,inode_ratio=16384",
+     .mount_options = "",
+     .description = "extents, checksums, metadata of several groups side by side: since 2008"},
     {0},
 };
 

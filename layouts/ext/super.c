@@ -54,7 +54,7 @@ int ext_probe(struct device *device, struct probe_result *result) {
     struct ext_geometry geometry;
     bool plausible = ext_geometry_load(&super, device->size, device->name, NULL, &geometry) == 0;
     const char *member = member_name(&super);
-    result->type = strcmp(member, "ext2") == 0 ? "ext2" : "ext3";
+    result->type = member;
     result->confidence = plausible ? 100 : 30;
     int length = snprintf(result->description, sizeof(result->description), "%s, %u-byte blocks",
                           member, 1024u << (le32_load(super.s_log_block_size) & 7));
