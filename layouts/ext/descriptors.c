@@ -57,6 +57,8 @@ static void group_decode(const struct ext_geometry *g, const struct ext_disk_gro
         return;
     group->flags = le16_load(disk->bg_flags);
     group->unused_inodes = count_load(g, disk->bg_itable_unused, &disk->bg_itable_unused_hi);
+    if (!ext_has_checksums(g)) /* the fields may be left from when it had */
+        return;
     group->block_bitmap_checksum =
         count_load(g, disk->bg_block_bitmap_csum, &disk->bg_block_bitmap_csum_hi);
     group->inode_bitmap_checksum =

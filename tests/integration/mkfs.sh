@@ -7,19 +7,20 @@ need mke2fs dumpe2fs e2fsck
 
 dump() {
     dumpe2fs "$1" 2>/dev/null |
-        grep -Ev '^(Filesystem UUID|Filesystem created|Last write time|Last checked|Directory Hash Seed):'
+        grep -Ev '^(Filesystem (UUID|created)|Last write time|Last checked|Directory Hash Seed|Checksum|Lifetime writes):'
 }
 
 compared=0
+type=ext2
 # compare SIZE LETTERS...: the same letters to both programs.
 compare() {
     local size=$1
     shift
     rm -f ours.img theirs.img
     truncate -s "$size" ours.img theirs.img
-    mke2fs -q -F -t ext2 "$@" theirs.img >mke2fs.log 2>&1 ||
+    mke2fs -q -F -t $type "$@" theirs.img >mke2fs.log 2>&1 ||
         fail "mke2fs $* of $size: $(cat mke2fs.log)"
-    layoutfs mkfs -t ext2 "$@" ours.img >mkfs.log 2>&1 ||
+    layoutfs mkfs -t $type "$@" ours.img >mkfs.log 2>&1 ||
         fail "layoutfs mkfs $* of $size: $(cat mkfs.log)"
     dump theirs.img >theirs.txt
     dump ours.img >ours.txt
@@ -57,6 +58,27 @@ for inodes in 1000 77777 500000; do
     compare 3G -b 4096 -I 128 -N $inodes
 done
 compare 64M -b 4096 -i 8192 -I 128 -L 'a label'
+
+# With one UUID for both, even the checksums of groups and bitmaps are equal.
+type=ext4
+uuid=12345678-9abc-def0-1234-56789abcdef0
+for size in 8M 64M 129M 300M 1G 2176M 2300M; do
+    for block in 1024 4096; do
+        compare $size -U $uuid -b $block -i 16384 -I 256
+    done
+done
+for features in ^has_journal ^metadata_csum ^metadata_csum,uninit_bg ^flex_bg ^64bit ^extent,^64bit \
+    meta_bg,^resize_inode sparse_super2,^resize_inode metadata_csum_seed large_dir ^resize_inode \
+    ^huge_file,^dir_nlink,^extra_isize ^metadata_csum,^flex_bg,uninit_bg; do
+    for block in 1024 4096; do
+        compare 600M -U $uuid -b $block -i 8192 -I 256 -O $features
+    done
+done
+compare 1G -U $uuid -b 4096 -i 16384 -I 256 -G 4
+rm -f ours.img
+layoutfs mkfs -q -t ext4 --size 16T ours.img
+[ "$(du -m ours.img | cut -f 1)" -lt 1024 ] || fail 'a large volume is not sparse'
+type=ext2
 
 # The published row: total, used and available in KiB.
 compare 60051568K -b 4096 -i 8192 -I 128 -O ^resize_inode
