@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/random.h"
 #include "bench/source.h"
+#include "fs/random.h"
 
 #define POOL_BYTES (4u << 20)
 #define TREE_TOP   "linux-2.5.45"
