@@ -42,10 +42,12 @@ static struct link_path path_of(union handle handle) {
     return path;
 }
 
-static int open_again(union handle handle, int flags) {
-    int descriptor = open(path_of(handle).text, flags | O_CLOEXEC);
+static int count_or_error(int returned) {
+    return returned < 0 ? -errno : returned;
+}
 
-    return descriptor < 0 ? -errno : descriptor;
+static int open_again(union handle handle, int flags) {
+    return count_or_error(open(path_of(handle).text, flags | O_CLOEXEC));
 }
 
 static int opened(int descriptor, union handle *handle) {
