@@ -55,11 +55,11 @@ START_TEST(test_ext2_keeps_its_promise) {
 
     expect_nothing(config, 2000);
     config = config_of(CRASH_SEQ_2);
-    config.sample = 400 * fixture_factor();
+    config.sample = 200 * fixture_factor();
     config.seed = fixture_seed("seq-2");
-    expect_nothing(config, 4000);
+    expect_nothing(config, 2000);
     config = config_of(CRASH_RANDOM);
-    config.sample = 40 * fixture_factor();
+    config.sample = 20 * fixture_factor();
     config.seed = fixture_seed("random");
     expect_nothing(config, 2000);
 }
