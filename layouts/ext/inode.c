@@ -332,9 +332,11 @@ static void record_encode(struct inode *inode, struct ext_disk_inode *record) {
     }
 }
 
-/* What fdatasync must not lose: where the data are, and how much of them. */
+/* What fdatasync must not lose: that the inode is there, where its data are, and how much of them.
+ */
 static bool data_differs(const struct ext_disk_inode *a, const struct ext_disk_inode *b) {
-    return memcmp(&a->i_size, &b->i_size, sizeof a->i_size) != 0 ||
+    return le16_load(a->i_links_count) == 0 ||
+           memcmp(&a->i_size, &b->i_size, sizeof a->i_size) != 0 ||
            memcmp(&a->i_size_high, &b->i_size_high, sizeof a->i_size_high) != 0 ||
            memcmp(&a->i_blocks, &b->i_blocks, sizeof a->i_blocks) != 0 ||
            memcmp(a->i_block, b->i_block, sizeof a->i_block) != 0;
