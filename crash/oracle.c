@@ -172,8 +172,8 @@ static bool page_changed(const struct versions *versions, uint64_t offset) {
         return true;
     const unsigned char *first = node_data(versions->trees[0], versions->nodes[0]) + start;
     for (unsigned i = 1; i < versions->count; i++)
-        if (memcmp(first, node_data(versions->trees[i], versions->nodes[i]) + start, end - start) !=
-            0)
+        if (versions->nodes[i]->sectors != versions->nodes[0]->sectors ||
+            memcmp(first, node_data(versions->trees[i], versions->nodes[i]) + start, end - start))
             return true;
     return end < versions->largest && end % PAGE_SIZE_BYTES != 0;
 }
