@@ -25,6 +25,7 @@ static void run_operations(struct volume *volume, const struct recording *record
         oracle_begun(oracle, i);
         int result = perform(volume, &workload->ops[i], i);
         outcome->reported = result != recording->result[i];
+        outcome->at = i;
         if (result == 0 && !outcome->reported)
             oracle_ended(oracle, i);
     }
@@ -40,8 +41,10 @@ static void run_mounted(struct examiner *examiner, const struct recording *recor
     if (error)
         return;
     run_operations(volume, recording, oracle, outcome);
-    if (!outcome->reported)
-        oracle_begun(oracle, UNMOUNT(recording->workload));
+    if (!outcome->reported) {
+        outcome->at = UNMOUNT(recording->workload);
+        oracle_begun(oracle, outcome->at);
+    }
     outcome->stopped = volume->read_only || volume->shut_down;
     error = volume_close(volume);
     outcome->reported |= error != 0;
@@ -58,7 +61,7 @@ bool errors_run(struct examiner *examiner, const struct recording *recording, ui
     struct oracle oracle = {.recording = &nothing};
     struct device *borrowed, *fault;
 
-    *outcome = (struct error_outcome){0};
+    *outcome = (struct error_outcome){.at = UNMOUNT(recording->workload) + 1};
     device_fork_reset(examiner->device);
     device_fork_reset(examiner->stable);
     clock_init_virtual(&examiner->clock, NULL);

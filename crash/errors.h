@@ -17,6 +17,7 @@ extern const char error_way_letters[ERROR_WAYS + 1];
 struct error_outcome {
     bool reached;  /* the call was made, and failed */
     bool reported; /* an operation, or mount or unmount, answered with an error */
+    unsigned at;   /* the operation at which it was; UNMOUNT + 1: mount or the start's files */
     bool stopped;  /* the volume became read-only, or answered nothing any more */
 };
 

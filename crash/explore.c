@@ -525,7 +525,7 @@ static int parse_id(const char *id, enum crash_mode *mode, uint64_t *number, con
     return sequence && *number >= sequence_numbers(sequence) ? -EINVAL : 0;
 }
 
-static int replay_errors(struct worker *worker, uint64_t number, const char *text,
+static int replay_errors(struct worker *worker, uint64_t number, const char *text, FILE *out,
                          struct finding *finding, bool *good) {
     unsigned way = (unsigned)(number % ERROR_WAYS);
     struct error_outcome outcome;
@@ -575,7 +575,7 @@ static int replay(struct worker *worker, const char *id, const char *save, FILE 
         finding.why);
     report_workload(out, &worker->recording);
     if (recorded && mode == CRASH_ERRORS)
-        error = replay_errors(worker, finding.number, text, &finding, &good);
+        error = replay_errors(worker, finding.number, text, out, &finding, &good);
     else if (recorded)
         error = replay_state(worker, text, save, out, &finding, &good);
     *found = !good;
