@@ -12,6 +12,7 @@
 
 /* Between operations, so that time stamps and commit intervals mean something. */
 #define OPERATION_NS NS_PER_MS
+#define OPTIONS_MAX  512
 
 /* --- the base --------------------------------------------------------------------------------- */
 
@@ -74,11 +75,12 @@ void base_free(struct base *base) {
 
 int mount_borrowed(const struct base *base, struct device *device, struct clock *clock,
                    const struct log *log, bool read_only, struct volume **volume) {
-    struct volume_config config = {.type = base->type,
-                                   .clock = clock,
-                                   .log = log,
-                                   .options = base->mount_options,
-                                   .read_only = read_only};
+    /* Taking a snapshot must not change what it shows. */
+    char options[OPTIONS_MAX];
+    struct volume_config config = {
+        .type = base->type, .clock = clock, .log = log, .options = options, .read_only = read_only};
+    snprintf(options, sizeof(options), "atime=noatime,%s",
+             base->mount_options ? base->mount_options : "");
     int error = device_open_borrowed(device, &config.device);
 
     if (error)
