@@ -12,12 +12,20 @@
 
 const char error_way_letters[ERROR_WAYS + 1] = "oflm"; /* once, from then on; the same, late */
 
+/* The tree is read where the recording read it, too: the same calls in the same order. */
+static bool tree_readable(struct examiner *examiner, struct volume *volume) {
+    char where[NODE_PATH_MAX];
+
+    return snapshot_take(volume, &examiner->again, where) == 0;
+}
+
 /* Until the first error that no fault-free run has. */
-static void run_operations(struct volume *volume, const struct recording *recording,
-                           struct oracle *oracle, struct error_outcome *outcome) {
+static void run_operations(struct examiner *examiner, struct volume *volume,
+                           const struct recording *recording, struct oracle *oracle,
+                           struct error_outcome *outcome) {
     const struct workload *workload = recording->workload;
 
-    outcome->reported = perform_setup(volume, workload) != 0;
+    outcome->reported = perform_setup(volume, workload) != 0 || !tree_readable(examiner, volume);
     if (!outcome->reported)
         oracle_start(oracle, recording);
     for (unsigned i = 0; i < workload->count && !outcome->reported; i++) {
@@ -28,6 +36,8 @@ static void run_operations(struct volume *volume, const struct recording *record
         outcome->at = i;
         if (result == 0 && !outcome->reported)
             oracle_ended(oracle, i);
+        if (op_changes(workload->ops[i].kind) && !outcome->reported)
+            outcome->reported = !tree_readable(examiner, volume);
     }
 }
 
@@ -40,7 +50,7 @@ static void run_mounted(struct examiner *examiner, const struct recording *recor
     outcome->reported = error != 0;
     if (error)
         return;
-    run_operations(volume, recording, oracle, outcome);
+    run_operations(examiner, volume, recording, oracle, outcome);
     if (!outcome->reported) {
         outcome->at = UNMOUNT(recording->workload);
         oracle_begun(oracle, outcome->at);

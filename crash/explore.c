@@ -536,6 +536,13 @@ static int replay_errors(struct worker *worker, uint64_t number, const char *tex
         return -EINVAL;
     *good =
         errors_run(&worker->examiner, &worker->recording, call, way, true, &outcome, finding->why);
+    if (!outcome.reported)
+        fputs("No error was reported\n", out);
+    else if (outcome.at < worker->workload.count)
+        fprintf(out, "Operation %u reports an error\n", outcome.at);
+    else
+        fprintf(out, "%s reports an error\n",
+                outcome.at == UNMOUNT(&worker->workload) ? "Unmounting" : "Mounting");
     return 0;
 }
 
