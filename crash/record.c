@@ -43,9 +43,11 @@ static int format_base(const struct crash_config *config, const struct type_prom
     return error;
 }
 
+/* With the type's defaults, whatever the options that are explored. */
 static int poison_base(struct base *base, const struct log *log) {
+    struct base plain = {.type = base->type};
     struct volume *volume;
-    int error = mount_borrowed(base, base->device, &base->clock, log, false, &volume);
+    int error = mount_borrowed(&plain, base->device, &base->clock, log, false, &volume);
 
     if (error)
         return error;

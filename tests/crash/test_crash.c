@@ -53,15 +53,15 @@ static void expect_nothing(struct crash_config config, uint64_t states) {
 START_TEST(test_ext2_keeps_its_promise) {
     struct crash_config config = config_of(CRASH_SEQ_1);
 
-    expect_nothing(config, 2000);
+    expect_nothing(config, 1000);
     config = config_of(CRASH_SEQ_2);
     config.sample = 200 * fixture_factor();
     config.seed = fixture_seed("seq-2");
-    expect_nothing(config, 2000);
+    expect_nothing(config, 1000);
     config = config_of(CRASH_RANDOM);
     config.sample = 20 * fixture_factor();
     config.seed = fixture_seed("random");
-    expect_nothing(config, 2000);
+    expect_nothing(config, 1000);
 }
 END_TEST
 
@@ -78,7 +78,7 @@ START_TEST(test_ext3_keeps_its_promise) {
     config.mount_options = journal_modes[_i];
     config.sample = 60 * fixture_factor();
     config.seed = fixture_seed("seq-2");
-    expect_nothing(config, 2000);
+    expect_nothing(config, 1000);
     config.mode = CRASH_RANDOM;
     config.sample = 5 * fixture_factor();
     config.length = 120;
