@@ -155,6 +155,16 @@ int ext_indirect_bmap(struct inode *inode, uint64_t logical, uint64_t *physical,
     return 0;
 }
 
+/* A map has 32 bits for a block number: on larger volumes blocks beyond are none for it. */
+static int reachable_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal,
+                                     uint32_t *count, uint64_t *block) {
+    int rc = ext_blocks_allocate(ext, inode, goal, count, block);
+    if (rc < 0 || *block + *count - 1 <= UINT32_MAX)
+        return rc;
+    rc = ext_blocks_free(ext, *block, *count, false);
+    return rc < 0 ? rc : -ENOSPC;
+}
+
 /* --- allocation ------------------------------------------------------------------------------ */
 
 /* Allocates an indirect block on the way to `logical` and clears it. */
@@ -165,7 +175,7 @@ static int indirect_create(struct inode *inode, uint64_t logical, uint64_t previ
     bool sequential = private->next_physical != 0 && private->next_logical == logical;
     uint64_t goal = ext_place_block(ext, inode, logical, previous), block;
     uint32_t count = 1;
-    int rc = ext_blocks_allocate(ext, inode, goal, &count, &block);
+    int rc = reachable_blocks_allocate(ext, inode, goal, &count, &block);
     if (rc < 0)
         return rc;
     rc = buffer_get_zeroed(ext->buffers, block, PURPOSE_MAP, buffer);
@@ -257,7 +267,7 @@ static int leaf_fill(struct leaf *leaf, uint64_t logical, uint32_t count, uint32
         uint32_t run = leaf_run(leaf, index, end);
         bool sequential = private->next_physical != 0 && private->next_logical == at;
         uint64_t goal = ext_place_block(ext, inode, at, leaf_previous(leaf, index));
-        rc = ext_blocks_allocate(ext, inode, goal, &run, &block);
+        rc = reachable_blocks_allocate(ext, inode, goal, &run, &block);
         if (rc < 0)
             break;
         leaf_set_run(leaf, index, (uint32_t)block, run);

@@ -18,11 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINK_MAX_EXT2  32000u
-#define LINK_MAX_EXT4  65000u
-#define SECONDS_32_MIN (-INT64_C(0x80000000))
-#define SECONDS_32_MAX INT64_C(0x7FFFFFFF)
-#define SECONDS_34_MAX (SECONDS_32_MIN + (INT64_C(1) << 34) - 1) /* two more bits: year 2446 */
+#define MAP_BLOCKS_KEPT UINT64_C(4096)
+#define LINK_MAX_EXT2   32000u
+#define LINK_MAX_EXT4   65000u
+#define SECONDS_32_MIN  (-INT64_C(0x80000000))
+#define SECONDS_32_MAX  INT64_C(0x7FFFFFFF)
+#define SECONDS_34_MAX  (SECONDS_32_MIN + (INT64_C(1) << 34) - 1) /* two more bits: year 2446 */
 
 /* --- probe ------------------------------------------------------------------------------------ */
 
@@ -500,6 +501,15 @@ int ext_edit(struct device *device, const struct log *log,
     return error;
 }
 
+/* With extents, Linux keeps a fiftieth of the volume, 4096 blocks at most, for maps that grow when
+ * data are stored; df leaves them out. */
+static uint64_t map_blocks_kept(const struct ext_geometry *geometry) {
+    uint64_t blocks = geometry->blocks_count / 50;
+    if (!(geometry->incompat & EXT_INCOMPAT_EXTENTS))
+        return 0;
+    return blocks < MAP_BLOCKS_KEPT ? blocks : MAP_BLOCKS_KEPT;
+}
+
 int ext_statfs(struct volume *volume, struct volume_usage *usage) {
     const struct ext *ext = ext_of(volume);
     *usage = (struct volume_usage){
@@ -511,8 +521,9 @@ int ext_statfs(struct volume *volume, struct volume_usage *usage) {
         .inodes_free = ext->free_inodes,
         .name_max = NAME_LENGTH_MAX,
     };
-    if (usage->free > ext->reserved_blocks)
-        usage->available = usage->free - ext->reserved_blocks;
+    uint64_t kept = ext->reserved_blocks + map_blocks_kept(&ext->geometry);
+    if (usage->free > kept)
+        usage->available = usage->free - kept;
     memcpy(usage->uuid, ext->super.s_uuid, sizeof(usage->uuid));
     memcpy(usage->label, ext->super.s_volume_name, sizeof(ext->super.s_volume_name));
     return 0;

@@ -5,6 +5,7 @@
 # layoutfs reads and removes; e2fsck is content after each step. Then what is refused, by its name.
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
 need_loop
+need_fuse
 need mke2fs e2fsck tune2fs resize2fs debugfs setfattr getfattr
 
 mount_point=$PWD/mnt
@@ -114,6 +115,20 @@ row extent -G 4 -b 1024
 row extent -E lazy_itable_init=1,nodiscard
 row stable_inodes
 row ^filetype,^ext_attr
+
+# df shows what the kernel shows.
+for features in extent ^has_journal ^extent,^64bit; do
+    rm -f i.img
+    mke2fs -q -F -t ext4 -O "$features" i.img 160M >/dev/null 2>&1
+    kernel_mount i.img
+    stat -f -c '%b %f %a %c %d %s' "$mount_point" >want.df
+    umount "$mount_point"
+    if layoutfs mount i.img "$mount_point" >mount.log 2>&1; then
+        stat -f -c '%b %f %a %c %d %s' "$mount_point" >got.df
+        umount "$mount_point"
+        expect_same want.df got.df "df of -O $features"
+    fi
+done
 
 # What we make.
 for letters in '' '-b 1024' '-O ^64bit' '-O uninit_bg,^metadata_csum' '-O meta_bg,^resize_inode' \
