@@ -158,6 +158,7 @@ struct layout_limits {
     uint32_t symlink_max;   /* bytes of a target */
     uint32_t time_granularity_ns;
     int64_t commit_interval_ns; /* the core makes a commit this often; 0: only when asked */
+    uint64_t dirty_data_max; /* bytes of dirty pages, about, that a commit has room for; 0: any */
     struct timestamp time_min, time_max; /* time stamps are clamped to these */
     bool projects;                       /* inodes have project ids */
 };

@@ -187,7 +187,7 @@ static int data_put(struct inode *inode, const char *buffer, size_t size, uint64
     return page_cache_write(inode, buffer + whole, size - whole, offset + whole);
 }
 
-/* Writes up to WRITE_PIECE bytes, zeros where buffer is NULL. Data lock exclusive. */
+/* Writes a piece, zeros where buffer is NULL. Data lock exclusive. */
 static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size, uint64_t offset) {
     uint64_t size_max = inode->volume->limits.file_size_max;
     int64_t granted;
@@ -208,12 +208,21 @@ static int64_t data_write(struct inode *inode, const void *buffer, uint64_t size
     return error ? error : granted;
 }
 
+/* Bytes that are written at once; a small part of what a commit has room for. */
+static uint64_t write_piece(const struct volume *volume) {
+    uint64_t share = volume->limits.dirty_data_max / 8;
+
+    if (share == 0 || share >= WRITE_PIECE)
+        return WRITE_PIECE;
+    return share < PAGE_SIZE_BYTES ? PAGE_SIZE_BYTES : share / PAGE_SIZE_BYTES * PAGE_SIZE_BYTES;
+}
+
 int64_t data_write_pieces(struct inode *inode, const char *buffer, uint64_t size, uint64_t offset) {
-    uint64_t done = 0;
+    uint64_t done = 0, most = write_piece(inode->volume);
     bool tried = false;
 
     while (done < size) {
-        uint64_t piece = smaller(size - done, WRITE_PIECE);
+        uint64_t piece = smaller(size - done, most);
         int64_t result;
         int error = data_lock(inode);
 

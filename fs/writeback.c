@@ -304,6 +304,10 @@ int writeback_throttle(struct volume *volume) {
     uint64_t dirty = writeback_dirty_bytes(volume);
     int error = 0;
 
+    if (volume->limits.dirty_data_max && cache->dirty_bytes > volume->limits.dirty_data_max)
+        error = writeback_inodes(volume, INT64_MAX, 0);
+    if (error)
+        return error;
     if (dirty <= cache->background_bytes)
         return 0;
     if (clock_is_virtual(volume->clock)) {

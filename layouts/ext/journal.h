@@ -160,8 +160,10 @@ void ext_journal_abort(struct ext_journal *journal, int error);
  * then; the log itself does not know yet. */
 void ext_journal_advance(struct ext_journal *journal, uint32_t *tail, uint32_t *sequence,
                          uint32_t *used);
-/* Brings everything committed home and empties the log up to what is running. Exclusive lock. */
-int ext_journal_checkpoint(struct ext_journal *journal);
+/* Brings home what is committed and frees its part of the log. What changed again since stays there,
+ * unless the log has not room for `room` blocks otherwise (UINT32_MAX: nothing is to stay).
+ * Exclusive lock. */
+int ext_journal_checkpoint(struct ext_journal *journal, uint32_t room);
 /* The whole of a commit at once, at mount and unmount. Exclusive lock. */
 int ext_journal_commit_now(struct ext_journal *journal);
 

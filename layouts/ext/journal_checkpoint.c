@@ -5,7 +5,8 @@
  *
  * Most of the time there is nothing to do but to look: write-back brings blocks home in its own
  * time, and the next commit moves the tail (journal_commit.c). When the log is short of room all
- * dirty buffers are written in block order. What cannot be written because it changed again is
+ * dirty buffers are written in block order. What cannot be written because it changed again holds
+ * back only the few transactions that have it last. When even they are too much, their blocks are
  * taken from the log itself, as after a crash: this always succeeds, so that the log never locks
  * up.
  */
@@ -92,18 +93,23 @@ static int home_from_log(struct ext_journal *journal) {
     return error;
 }
 
-int ext_journal_checkpoint(struct ext_journal *journal) {
+/* What is wholly at home leaves the log, which is told. */
+static int tail_advance(struct ext_journal *journal) {
     uint32_t tail, sequence, used;
+
+    ext_journal_advance(journal, &tail, &sequence, &used);
+    return tail_store(journal, tail, sequence, used);
+}
+
+int ext_journal_checkpoint(struct ext_journal *journal, uint32_t room) {
     int error = buffer_sync(journal->ext->buffers);
 
     if (!error)
         error = device_flush(journal->log.device);
-    if (error)
+    if (!error)
+        error = tail_advance(journal);
+    if (error || journal->used == 0 || ext_journal_room(journal) >= room)
         return error;
-    ext_journal_advance(journal, &tail, &sequence, &used);
-    if (used > 0) {
-        error = home_from_log(journal);
-        ext_journal_advance(journal, &tail, &sequence, &used);
-    }
-    return error ? error : tail_store(journal, tail, sequence, used);
+    error = home_from_log(journal);
+    return error ? error : tail_advance(journal);
 }

@@ -86,7 +86,7 @@ static int log_reserve(struct ext_journal *journal, uint32_t cost) {
     int error = 0;
 
     if (journal->used > 0 && ext_journal_room(journal) < cost + journal->share)
-        error = ext_journal_checkpoint(journal);
+        error = ext_journal_checkpoint(journal, cost);
     if (!error && ext_journal_room(journal) < cost)
         error = -ENOSPC;
     return error;

@@ -199,7 +199,10 @@ int ext_journal_start(struct ext *ext) {
         return rc;
     }
     ext->journal = journal;
-    ext->volume->store_changes |= journal->mode == EXT_JOURNAL_DATA;
+    if (journal->mode == EXT_JOURNAL_DATA) {
+        ext->volume->store_changes = true;
+        ext->volume->limits.dirty_data_max = (uint64_t)journal->share * journal->log.block_size / 2;
+    }
     ext->volume->limits.commit_interval_ns = ext->journal_settings.interval_ns;
     return rc;
 }
@@ -217,7 +220,7 @@ int ext_journal_stop(struct ext *ext) {
     if (!journal->aborted && !volume->read_only && !volume->shut_down)
         rc = ext_journal_commit_now(journal);
     if (rc == 0 && !journal->aborted && !volume->read_only && !volume->shut_down)
-        rc = ext_journal_checkpoint(journal);
+        rc = ext_journal_checkpoint(journal, UINT32_MAX);
     ext->journal = NULL;
     journal_free(journal);
     return rc;
