@@ -77,7 +77,7 @@ need_fuse
 
 # start_server IMAGE OPTIONS
 start_server() {
-    layoutfs mount -f -o "$2" "$1" "$mount_point" &
+    "$LAYOUTFS" mount -f -o "$2" "$1" "$mount_point" &
     server=$!
     for _ in $(seq 100); do
         ! mountpoint -q "$mount_point" || return 0
