@@ -212,6 +212,9 @@ struct layout {
     /* Makes an empty volume that fills the device. Writes and waits; the caller flushes. -EINVAL,
      * with a sentence: the options make no sense, alone or with each other or on this device. */
     int (*format)(struct device *device, const struct options *options);
+    /* Changes the format of a volume that is not mounted and keeps what is in it, by the layout's
+     * options of scope OPTION_CONVERT. As `format`; -EINVAL: it cannot be so. NULL: not offered. */
+    int (*convert)(struct device *device, const struct options *options);
     /* Validates and takes up the volume: creates volume->buffers (buffer_cache_create with its own
      * block size), sets volume->layout_data, volume->root_ino and volume->limits. volume->read_only
      * may already be set; a layout that can only read sets it. Frees all it made on failure. */

@@ -27,6 +27,7 @@ enum option_kind {
 enum option_scope {
     OPTION_MKFS = 1,
     OPTION_MOUNT = 2,
+    OPTION_CONVERT = 8,  /* of layoutfs convert */
     OPTION_UNLISTED = 4, /* with one of the others: works, but is for tests, and not listed */
 };
 

@@ -20,6 +20,7 @@ static const struct tool tools[] = {
     {"cp", "copy into, out of or between images", tool_cp},
     {"rm", "remove files from an image", tool_rm},
     {"mkdir", "make directories in an image", tool_mkdir},
+    {"convert", "change the format of an image and keep what is in it", tool_convert},
     {"check", "examine an image and report (or mend) what is wrong", tool_check},
     {"show", "print a structure of the format", tool_show},
     {"explain", "tell how a file lies on the disk", tool_explain},

@@ -311,6 +311,8 @@ static int check_volume(struct check *check) {
         note(check, "super block: damage was found while the volume was mounted");
     else if (!(state & EXT_STATE_VALID))
         note(check, "super block: the volume was not unmounted");
+    if (check->ext.geometry.incompat & EXT_INCOMPAT_RECOVER)
+        note(check, "super block: the journal is to be replayed first; mount the volume once");
     int rc = check_inodes(check);
     if (rc == 0)
         rc = check_directories(check);

@@ -345,7 +345,8 @@ int ext_store(struct inode *inode, const struct data_range *range, struct device
 
 /* `bytes` 0: as mke2fs would. -EINVAL with a sentence, -ENOSPC. */
 int ext_journal_add(struct ext *ext, uint64_t bytes);
-int ext_journal_remove(struct ext *ext);
+/* layout->convert: has_journal, journal_size. -EINVAL with a sentence, -ENOSPC. */
+int ext_convert(struct device *device, const struct options *options);
 
 /* --- orphan.c -----------------------------------------------------------------------------------
  */

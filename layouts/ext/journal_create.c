@@ -180,7 +180,7 @@ static int record_clear(struct ext *ext, uint64_t ino) {
     return 0;
 }
 
-int ext_journal_remove(struct ext *ext) {
+static int journal_remove(struct ext *ext) {
     struct ext_disk_super *super = &ext->super;
     uint64_t ino = le32_load(super->s_journal_inum);
     struct inode *inode;
@@ -212,4 +212,19 @@ int ext_journal_remove(struct ext *ext) {
     memset((void *)super->s_jnl_blocks, 0, sizeof(super->s_jnl_blocks));
     ext->super_dirty = true;
     return 0;
+}
+
+static int convert(struct ext *ext, const void *context) {
+    const struct options *options = context;
+    bool sized = options_given(options, "journal_size");
+
+    if (!options_given(options, "has_journal"))
+        return refuse(ext, "has_journal or nohas_journal is to say what to do");
+    if (!options_number(options, "has_journal"))
+        return journal_remove(ext);
+    return ext_journal_add(ext, sized ? (uint64_t)options_number(options, "journal_size") : 0);
+}
+
+int ext_convert(struct device *device, const struct options *options) {
+    return ext_edit(device, options->log, convert, options);
 }

@@ -201,12 +201,12 @@ const struct option_spec ext_options[] = {
                     "follows the volume)"},
     {.name = "has_journal",
      .kind = OPTION_BOOL,
-     .scope = OPTION_MKFS,
+     .scope = OPTION_MKFS | OPTION_CONVERT,
      .default_text = "off",
      .description = "make a journal: what ext3 and ext4 have before ext2"},
     {.name = "journal_size",
      .kind = OPTION_SIZE,
-     .scope = OPTION_MKFS,
+     .scope = OPTION_MKFS | OPTION_CONVERT,
      .maximum = INT64_C(1) << 40,
      .description =
          "with has_journal: bytes, 1024 blocks or more (default: by the volume's size, as "
@@ -298,6 +298,7 @@ const struct layout ext_layout = {
 
     .probe = ext_probe,
     .format = ext_format,
+    .convert = ext_convert,
     .mount = ext_mount,
     .unmount = ext_unmount,
     .statfs = ext_statfs,

@@ -467,8 +467,12 @@ static int edit_open(struct ext *ext) {
     if (!error)
         error = buffer_cache_create(volume->device, &volume->pool, volume->clock,
                                     ext->geometry.block_size, &volume->buffers);
+    if (error)
+        return error;
     ext->buffers = volume->buffers;
-    return error ? error : ext_groups_load(ext, group_wrong, ext);
+    ext->errors = EXT_ERRORS_CONTINUE;
+    set_limits(ext, &volume->limits);
+    return ext_groups_load(ext, group_wrong, ext);
 }
 
 int ext_edit(struct device *device, const struct log *log,

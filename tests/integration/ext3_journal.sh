@@ -72,6 +72,25 @@ EOF
     rm debugfs.img
 done
 
+# ext2 becomes ext3 and ext2 again; what is in it stays.
+for size in 1024 4096; do
+    truncate -s 64M convert.img
+    layoutfs mkfs -t ext2 -b $size convert.img >/dev/null
+    layoutfs cp -r "$LAYOUTFS_SOURCE/fs" convert.img:/
+    layoutfs convert convert.img -o has_journal,journal_size=5M
+    dumpe2fs -h convert.img 2>/dev/null >head
+    expect_text 'Total journal size: *5120k' head
+    expect_clean convert.img
+    layoutfs mkdir convert.img /new
+    expect_exit 1 layoutfs convert convert.img -o has_journal
+    layoutfs convert convert.img -o nohas_journal
+    expect_clean convert.img
+    rm -rf copy
+    layoutfs cp -r convert.img:/fs copy
+    diff -r "$LAYOUTFS_SOURCE/fs" copy || fail "a file changed while the volume was converted"
+    rm -rf copy convert.img
+done
+
 need_root
 need_fuse
 
