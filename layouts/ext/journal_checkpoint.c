@@ -4,11 +4,11 @@
  * brought home, then its tail moves.
  *
  * Most of the time there is nothing to do but to look: write-back brings blocks home in its own
- * time, and the next commit moves the tail (journal_commit.c). When the log is short of room all
- * dirty buffers are written in block order. What cannot be written because it changed again holds
- * back only the few transactions that have it last. When even they are too much, their blocks are
- * taken from the log itself, as after a crash: this always succeeds, so that the log never locks
- * up.
+ * time, and the next commit moves the tail (journal_commit.c). When the log is short of room after
+ * a commit, all dirty buffers are written in block order. What cannot be written because it changed
+ * again holds back only the few transactions that have it last. When even they are too much, their
+ * blocks are taken from the log itself, as after a crash: this always succeeds, so that the log
+ * never locks up.
  */
 #include <errno.h>
 

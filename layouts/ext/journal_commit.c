@@ -420,7 +420,12 @@ int ext_commit_end(struct volume *volume, int error) {
     unpin(journal, transaction);
     ext_freed_committed(journal->ext, &transaction->freed);
     STAILQ_INSERT_TAIL(&journal->committed, transaction, link);
-    return 0;
+    /* The best moment: hardly anything has changed again. */
+    if (ext_journal_room(journal) < 2 * journal->share)
+        error = ext_journal_checkpoint(journal, 0);
+    if (error)
+        ext_journal_abort(journal, error);
+    return error;
 }
 
 int ext_journal_commit_now(struct ext_journal *journal) {
