@@ -110,9 +110,9 @@ struct ext_range_list {       /* grows at the end */
 };
 
 struct ext_transaction {
-    uint64_t number;              /* its lower half is the sequence in the log */
-    TAILQ_HEAD(, buffer) buffers; /* running: those that changed */
-    uint32_t count;               /* of blocks */
+    uint64_t number;                             /* its lower half is the sequence in the log */
+    TAILQ_HEAD(ext_change_list, buffer) buffers; /* running: those that changed */
+    uint32_t count;                              /* of blocks */
     struct ext_range_list revoked, freed;
     uint64_t hold; /* invariant 5: the oldest transaction that must stay until this is committed */
     /* from freezing on */
@@ -135,11 +135,12 @@ struct ext_journal {
     int error; /* of something that could not be noted: the next commit fails with it */
     struct ext_transaction *running; /* never NULL */
     struct ext_transaction *committing;
-    STAILQ_HEAD(, ext_transaction) committed;
-    TAILQ_HEAD(, ext_inode) ordered; /* have data to be stored before the running one commits */
-    uint8_t *frozen;                 /* owned: copies of the committing one's blocks */
-    size_t frozen_room;              /* bytes */
-    struct iovec *image;             /* owned: its blocks in the order of the log */
+    STAILQ_HEAD(ext_committed_list, ext_transaction) committed;
+    TAILQ_HEAD(ext_ordered_list, ext_inode)
+    ordered;             /* have data to be stored before the running one commits */
+    uint8_t *frozen;     /* owned: copies of the committing one's blocks */
+    size_t frozen_room;  /* bytes */
+    struct iovec *image; /* owned: its blocks in the order of the log */
     /* The tail that the commit being written makes durable on its way; 0 in tail_next: none. */
     uint32_t tail_next, tail_next_sequence, tail_next_used;
 };
@@ -160,8 +161,8 @@ void ext_journal_abort(struct ext_journal *journal, int error);
  * then; the log itself does not know yet. */
 void ext_journal_advance(struct ext_journal *journal, uint32_t *tail, uint32_t *sequence,
                          uint32_t *used);
-/* Brings home what is committed and frees its part of the log. What changed again since stays there,
- * unless the log has not room for `room` blocks otherwise (UINT32_MAX: nothing is to stay).
+/* Brings home what is committed and frees its part of the log. What changed again since stays
+ * there, unless the log has not room for `room` blocks otherwise (UINT32_MAX: nothing is to stay).
  * Exclusive lock. */
 int ext_journal_checkpoint(struct ext_journal *journal, uint32_t room);
 /* The whole of a commit at once, at mount and unmount. Exclusive lock. */

@@ -78,8 +78,8 @@ for size in 1024 4096; do
     layoutfs mkfs -t ext2 -b $size convert.img >/dev/null
     layoutfs cp -r "$LAYOUTFS_SOURCE/fs" convert.img:/
     layoutfs convert convert.img -o has_journal,journal_size=5M
-    dumpe2fs -h convert.img 2>/dev/null >head
-    expect_text 'Total journal size: *5120k' head
+    dumpe2fs -h convert.img 2>/dev/null >head.txt
+    expect_text 'Total journal size: *5120k' head.txt
     expect_clean convert.img
     layoutfs mkdir convert.img /new
     expect_exit 1 layoutfs convert convert.img -o has_journal
