@@ -291,6 +291,7 @@ static int run_pass(struct reading *reading, enum pass pass) {
     int rc;
 
     reading->pass = pass;
+    reading->doubt = NULL; /* the scan's was about the transaction at which the log ends */
     reading->block = be32_load(log->super.s_start);
     reading->sequence = be32_load(log->super.s_sequence);
     reading->left = log->end - log->first;
