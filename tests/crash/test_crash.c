@@ -65,17 +65,17 @@ START_TEST(test_ext2_keeps_its_promise) {
 }
 END_TEST
 
+static const char *const journalled_types[] = {"ext3", "ext4"};
 static const char *const journal_modes[] = {"journal=ordered", "journal=data", "journal=writeback"};
+#define JOURNAL_MODES 3
 
-START_TEST(test_ext3_keeps_its_promise) {
+START_TEST(test_journal_keeps_its_promise) {
     struct crash_config config = config_of(CRASH_SEQ_1);
 
-    config.type = "ext3";
-    config.mount_options = journal_modes[_i];
+    config.type = journalled_types[_i / JOURNAL_MODES];
+    config.mount_options = journal_modes[_i % JOURNAL_MODES];
     expect_nothing(config, 6000);
-    config = config_of(CRASH_SEQ_2);
-    config.type = "ext3";
-    config.mount_options = journal_modes[_i];
+    config.mode = CRASH_SEQ_2;
     config.sample = 60 * fixture_factor();
     config.seed = fixture_seed("seq-2");
     expect_nothing(config, 1000);
@@ -87,20 +87,23 @@ START_TEST(test_ext3_keeps_its_promise) {
 }
 END_TEST
 
+static const char *const faults[] = {
+    "journal=data,journal_fault=commit-first", "journal=data,journal_fault=no-flush",
+    "journal=ordered,journal_fault=no-revoke", "journal=data,journal_fault=stale-tail"};
+#define FAULTS 4
+
 /* Journals that are wrong on purpose, in workloads that are long enough to fill them. */
 START_TEST(test_broken_journals_are_found) {
-    static const char *const faults[] = {
-        "journal=data,journal_fault=commit-first", "journal=data,journal_fault=no-flush",
-        "journal=ordered,journal_fault=no-revoke", "journal=data,journal_fault=stale-tail"};
     struct crash_config config = config_of(CRASH_RANDOM);
     struct crash_totals totals;
 
-    config.type = "ext3";
-    config.mount_options = faults[_i];
+    config.type = journalled_types[_i / FAULTS];
+    config.mount_options = faults[_i % FAULTS];
     config.length = 200;
     config.sample = 20;
     char *text = explore(&config, &totals);
-    printf("%s: %u of 20 workloads\n", faults[_i], (unsigned)totals.findings);
+    printf("%s,%s: %u of 20 workloads\n", config.type, config.mount_options,
+           (unsigned)totals.findings);
     ck_assert_uint_gt(totals.findings, 0);
     free(text);
 }
@@ -395,8 +398,8 @@ int main(void) {
     tcase_add_test(cases, test_contents_are_judged_by_bytes);
     tcase_add_test(cases, test_lost_writes_are_found);
     tcase_add_test(cases, test_ext2_keeps_its_promise);
-    tcase_add_loop_test(cases, test_ext3_keeps_its_promise, 0, 3);
-    tcase_add_loop_test(cases, test_broken_journals_are_found, 0, 4);
+    tcase_add_loop_test(cases, test_journal_keeps_its_promise, 0, 2 * JOURNAL_MODES);
+    tcase_add_loop_test(cases, test_broken_journals_are_found, 0, 2 * FAULTS);
     tcase_add_test(cases, test_ext2_survives_errors);
     tcase_add_test(cases, test_ext2_is_not_in_order);
     tcase_add_test(cases, test_jobs_make_no_difference);
