@@ -69,6 +69,7 @@ int volume_writable(const struct volume *volume) {
 }
 
 void volume_fail(struct volume *volume, bool shut_down) {
+    volume->failed = true;
     volume->read_only = true;
     if (shut_down)
         volume->shut_down = true;
@@ -83,6 +84,11 @@ int volume_step_end(struct volume *volume, int error) {
     int end = volume->layout->step_end ? volume->layout->step_end(volume) : 0;
 
     return error ? error : end;
+}
+
+int volume_sync_possible(const struct volume *volume, bool *nothing_to_do) {
+    *nothing_to_do = volume->read_only;
+    return volume->shut_down ? -EIO : volume->failed ? -EROFS : 0;
 }
 
 int volume_change_begin(struct volume *volume) {
@@ -606,10 +612,11 @@ int volume_statfs(struct volume *volume, struct volume_usage *usage) {
 }
 
 int volume_sync(struct volume *volume) {
-    int error = volume_writable(volume);
+    bool nothing_to_do;
+    int error = volume_sync_possible(volume, &nothing_to_do);
 
-    if (error)
-        return error == -EROFS ? 0 : error;
+    if (error || nothing_to_do)
+        return error;
     error = writeback_all(volume);
     int second = commit_wait(volume, NULL, false);
     return error ? error : second;

@@ -48,6 +48,7 @@ struct volume {
     char name[256];         /* for messages */
     bool read_only;         /* may become true after an error (volume_fail) */
     _Atomic bool shut_down; /* every operation answers -EIO */
+    bool failed;            /* by volume_fail: what was not durable then never will be */
     /* set by layout->mount */
     void *layout_data;
     struct buffer_cache *buffers;
@@ -105,10 +106,11 @@ extern const struct option_spec volume_options[];
 int volume_options_check(const char *type, const char *options, const struct log *log);
 /* Mounts. -ENODEV, -EUCLEAN, -EROFS, -EINVAL, -ENOTSUP..., each with a sentence. */
 int volume_open(const struct volume_config *config, struct volume **volume);
-/* Syncs, unmounts, closes the device. All inodes must have been put. The first error is returned;
- * everything is freed all the same. */
+/* Syncs, unmounts, closes the device. All inodes must have been put. The first error is returned
+ * (that of volume_sync, too); everything is freed all the same. */
 int volume_close(struct volume *volume);
-/* A layout found the volume damaged or a write failed for good: no more writes. Any thread. */
+/* A layout found the volume damaged or a write failed for good: no more writes, and every fsync,
+ * sync and the unmount answer -EROFS (or -EIO, if it is shut down), as ext4's do. Any thread. */
 void volume_fail(struct volume *volume, bool shut_down);
 
 /* --- inodes --- */

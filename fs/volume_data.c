@@ -375,10 +375,11 @@ int64_t volume_seek(struct inode *inode, uint64_t offset, int whence) {
 int volume_fsync(struct inode *inode, bool data_only) {
     struct volume *volume = inode->volume;
     pthread_rwlock_t *lock = inode_data_lock(inode);
-    int error = volume_writable(volume);
+    bool nothing_to_do;
+    int error = volume_sync_possible(volume, &nothing_to_do);
 
-    if (error)
-        return error == -EROFS ? 0 : error;
+    if (error || nothing_to_do)
+        return error;
     commit_point(volume);
     pthread_rwlock_wrlock(lock);
     error = page_cache_flush(inode, true);

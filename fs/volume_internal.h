@@ -66,6 +66,9 @@ struct timestamp volume_now(struct volume *volume);
 struct timestamp volume_clamp_time(const struct volume *volume, struct timestamp time);
 /* 0, -EROFS, or -EIO after a shutdown. */
 int volume_writable(const struct volume *volume);
+/* May a sync succeed? -EROFS or -EIO where writing has failed for good. 0 with *nothing_to_do on a
+ * volume that was mounted read-only. */
+int volume_sync_possible(const struct volume *volume, bool *nothing_to_do);
 int volume_readable(const struct volume *volume);
 /* layout->step_begin/step_end where the layout has them. Exclusive lock. */
 int volume_step_begin(struct volume *volume);
