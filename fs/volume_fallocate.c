@@ -52,6 +52,8 @@ static int punch(struct inode *inode, struct range range) {
     error = volume->layout->punch(inode, range.offset, range.end - range.offset);
     if (error >= 0 && range.offset < inode->size)
         data_modified(inode);
+    else if (error >= 0)
+        inode_mark_dirty(inode); /* the contents are the same, where they lie is not */
     return volume_change_end(volume, error);
 }
 

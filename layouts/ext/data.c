@@ -119,7 +119,9 @@ int ext_truncate(struct inode *inode, uint64_t size) {
     uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
     if (private->stored_size > size)
     private->stored_size = size;
-    int rc = blocks_remove(inode, from, UINT64_MAX), error = 0;
+    /* What was preallocated stays when the file grows over it. */
+    bool grows = has_extents(inode) && size > inode->size;
+    int rc = grows ? 0 : blocks_remove(inode, from, UINT64_MAX), error = 0;
     /* The rest is cut by the next mount, if not by us. */
     if (rc == LAYOUT_AGAIN)
         error = ext_orphan_add(inode);

@@ -14,13 +14,14 @@
 #include "tests/unit/fixture.h"
 
 #define SEQUENCE_LENGTH 4000
-#define SEQUENCES       10
+#define SEQUENCES       7
 #define VOLUME_BYTES    (UINT64_C(256) << 20)
 
 #define LACKS(kind) (UINT64_C(1) << (kind))
 #define INDIRECT_LACKS                                                                             \
     (LACKS(OP_KEEP_SIZE) | LACKS(OP_ZERO_KEEP) | LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) |           \
      LACKS(OP_COPY))
+#define EXTENT_LACKS (LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) | LACKS(OP_COPY))
 
 struct subject {
     const char *type, *mkfs_options, *mount_options;
@@ -38,6 +39,10 @@ static const struct subject subjects[] = {
     {"ext3", "block_size=1024,inode_size=256", "commit=1", "e2fsck -fn", INDIRECT_LACKS},
     {"ext3", "block_size=1024", "journal=data", "e2fsck -fn", INDIRECT_LACKS},
     {"ext3", "block_size=4096", "journal=writeback,barrier=off", "e2fsck -fn", INDIRECT_LACKS},
+    {"ext4", NULL, NULL, "e2fsck -fn", EXTENT_LACKS},
+    {"ext4", "block_size=1024", "commit=1", "e2fsck -fn", EXTENT_LACKS},
+    {"ext4", "block_size=1024,has_journal=off", "delalloc=on", "e2fsck -fn", EXTENT_LACKS},
+    {"ext4", "block_size=2048", "journal=data", "e2fsck -fn", EXTENT_LACKS},
 };
 #define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))
 
