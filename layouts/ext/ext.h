@@ -18,6 +18,7 @@
  *   indirect.c  the block map
  *   extent.c    extent trees: finding the way    extent_edit.c   changing them
  *   extent_file.c  what a file does with its tree: allocation, conversion, removal
+ *   extent_shift.c  collapse and insert
  *   dir.c       directories, linear            htree.c, hash.c  hash-indexed ones
  *   symlink.c   xattr.c
  *   check.c     describe.c                     read-only inspection
@@ -495,6 +496,11 @@ int ext_store_forget(struct inode *inode, uint64_t from, uint64_t to);
 void ext_store_release(struct inode *inode);
 /* What i_size is to say. */
 uint64_t ext_store_size(struct inode *inode);
+
+/* --- extent_shift.c ---------------------------------------------------------------------------- */
+
+int ext_collapse(struct inode *inode, uint64_t offset, uint64_t length);
+int ext_insert(struct inode *inode, uint64_t offset, uint64_t length);
 
 /* --- indirect.c, extent*.c: the two ways to map, behind data.c -------------------------------- */
 

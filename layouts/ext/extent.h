@@ -6,6 +6,7 @@
  *   extent.c       nodes: validation, finding the way, walking
  *   extent_edit.c  one leaf's entries replaced by others: merging, splitting, growing, shrinking
  *   extent_file.c  allocation, conversion and removal of ranges of a file
+ *   extent_shift.c what lies behind a range moves down or up
  *
  * Invariants:
  *  1. No node is used before its header, the order of its keys and its place under its parent have
@@ -85,6 +86,10 @@ void ext_extent_release(struct extent_path *path);
  * the tree as it was. The path stays sound, but for its leaf's `at`. */
 int ext_extent_replace(struct extent_path *path, uint32_t position, uint32_t old,
                        const struct ext_run *pieces, uint32_t count);
+/* Cuts an extent in two at a block inside of it, which merging would undo; the pieces are to part. */
+int ext_extent_divide(struct extent_path *path, uint32_t position, uint64_t at);
+/* The leaf's entries have got other logical blocks. */
+void ext_extent_changed(struct extent_path *path);
 /* Takes `count` entries out of the leaf from `position` on. It may be empty then: the caller calls
  * ext_extent_prune next. */
 void ext_extent_erase(struct extent_path *path, uint32_t position, uint32_t count);

@@ -280,6 +280,35 @@ int ext_extent_replace(struct extent_path *path, uint32_t position, uint32_t old
     return 0;
 }
 
+int ext_extent_divide(struct extent_path *path, uint32_t position, uint64_t at) {
+    struct extent_node *leaf = path_leaf(path);
+    struct ext_run left, right;
+    if (node_entries(leaf) == node_max(leaf)) {
+        leaf->at = (int)position;
+        int rc = leaf_make_room(path, 1, false, at);
+        if (rc < 0)
+            return rc;
+        leaf = path_leaf(path);
+        position = (uint32_t)leaf->at;
+    }
+    ext_extent_decode(node_extent(leaf, (int)position), &left);
+    right = left;
+    left.count = at - left.logical;
+    right.logical = at;
+    right.physical += left.count;
+    right.count -= left.count;
+    node_shift(leaf, position + 1, position + 2);
+    ext_extent_encode(&left, node_extent(leaf, (int)position));
+    ext_extent_encode(&right, node_extent(leaf, (int)position + 1));
+    path_dirty(path, path->depth);
+    return 0;
+}
+
+void ext_extent_changed(struct extent_path *path) {
+    path_dirty(path, path->depth);
+    keys_correct(path, path->depth);
+}
+
 /* --- removal --------------------------------------------------------------------------------- */
 
 void ext_extent_erase(struct extent_path *path, uint32_t position, uint32_t count) {

@@ -327,6 +327,8 @@ const struct layout ext_layout = {
     .truncate = ext_truncate,
     .punch = ext_punch,
     .preallocate = ext_preallocate,
+    .collapse = ext_collapse,
+    .insert = ext_insert,
     .map = ext_map,
 
     .xattr_get = ext_xattr_get,

@@ -184,6 +184,24 @@ static void model_step(struct model *m, uint64_t *state, uint64_t longest) {
             return;
         ck_assert_int_eq(rc, 0);
         model_adopt(m, from, from + done, UNWRITTEN);
+    } else if (choice < 70) { /* taken out, and a hole put in elsewhere */
+        uint64_t room = MODEL_BLOCKS - from - count;
+        int rc = ext_collapse(m->file, from * BLOCK, count * BLOCK);
+        if (rc == -ENOSPC)
+            return;
+        ck_assert_int_eq(rc, 0);
+        memmove(m->state + from, m->state + from + count, room);
+        memmove(m->physical + from, m->physical + from + count, room * sizeof *m->physical);
+        model_clear(m, MODEL_BLOCKS - count, MODEL_BLOCKS);
+        from = fixture_random(state) % (MODEL_BLOCKS - count);
+        room = MODEL_BLOCKS - from - count;
+        rc = ext_insert(m->file, from * BLOCK, count * BLOCK);
+        if (rc == -ENOSPC)
+            return;
+        ck_assert_int_eq(rc, 0);
+        memmove(m->state + from + count, m->state + from, room);
+        memmove(m->physical + from + count, m->physical + from, room * sizeof *m->physical);
+        model_clear(m, from, from + count);
     } else if (choice < 99) {
         int rc = ext_punch(m->file, offset, length);
         if (rc == -ENOSPC) /* a cut in the middle of an extent may need a block */
