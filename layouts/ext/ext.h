@@ -497,7 +497,8 @@ void ext_store_release(struct inode *inode);
 /* What i_size is to say. */
 uint64_t ext_store_size(struct inode *inode);
 
-/* --- extent_shift.c ---------------------------------------------------------------------------- */
+/* --- extent_shift.c ----------------------------------------------------------------------------
+ */
 
 int ext_collapse(struct inode *inode, uint64_t offset, uint64_t length);
 int ext_insert(struct inode *inode, uint64_t offset, uint64_t length);

@@ -86,7 +86,8 @@ void ext_extent_release(struct extent_path *path);
  * the tree as it was. The path stays sound, but for its leaf's `at`. */
 int ext_extent_replace(struct extent_path *path, uint32_t position, uint32_t old,
                        const struct ext_run *pieces, uint32_t count);
-/* Cuts an extent in two at a block inside of it, which merging would undo; the pieces are to part. */
+/* Cuts an extent in two at a block inside of it, which merging would undo; the pieces are to part.
+ */
 int ext_extent_divide(struct extent_path *path, uint32_t position, uint64_t at);
 /* The leaf's entries have got other logical blocks. */
 void ext_extent_changed(struct extent_path *path);
