@@ -120,5 +120,6 @@ both_ways() {
     check_both "$image"
 }
 
-no='^has_journal,^metadata_csum,^64bit,^flex_bg,^uninit_bg,^orphan_file'
-both_ways one.img -b 1024 -O "$no,^huge_file,^dir_nlink,^extra_isize,^resize_inode"
+both_ways one.img -b 1024 -O \
+    '^has_journal,^metadata_csum,^64bit,^flex_bg,^uninit_bg,^orphan_file,^huge_file,^resize_inode'
+both_ways four.img -b 4096
