@@ -13,6 +13,7 @@
 #include "fs/fuse.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <signal.h>
@@ -330,6 +331,15 @@ static void report_requests(struct fuse_server *server) {
         log_info(server->log, "%s: requests served:%s", server->mount_point, text);
 }
 
+/* What group commit has saved: every fsync, sync and period asks, and many share one. */
+static void report_commits(struct fuse_server *server) {
+    struct commit_counts counts;
+    volume_commit_counts(server->volume, &counts);
+    if (counts.made)
+        log_info(server->log, "%s: commits: %" PRIu64 " written, %" PRIu64 " asked for",
+                 server->mount_point, counts.made, counts.asked);
+}
+
 static int build_options(const struct fuse_mount_config *config, char **options) {
     char max_read[32];
     char *source = NULL;
@@ -426,6 +436,7 @@ int fuse_mount_serve(const struct fuse_mount_config *config) {
         config->mounted(config->context);
     error = serve_all(&server, config->threads);
     report_requests(&server);
+    report_commits(&server);
 stop:
     if (server.session)
         close_session(&server);
