@@ -168,6 +168,18 @@ uint64_t ext_store_size(struct inode *inode) {
 
 /* --- reserve --------------------------------------------------------------------------------- */
 
+/* How many of the holes [at, at + count) can be filled so that there is still room for the map: a
+ * block that is freed again is of no use before the next commit. -ENOSPC: none. */
+static int64_t room_for(struct inode *inode, uint64_t at, uint64_t count) {
+    struct ext_inode *private = ext_inode_of(inode);
+    int64_t room = promise_blocks(inode, at, count, true);
+    if (room < 0)
+        return room;
+    int rc = ext_pending_remove(&private->pending, at, at + (uint64_t)room);
+    promise_set(inode, private->promised_data - (uint64_t)room, promise_worst(inode));
+    return rc < 0 ? rc : room;
+}
+
 /* A piece of the file that is alike and not pending. */
 static int64_t reserve_piece(struct inode *inode, const struct ext_run *run, uint64_t count) {
     bool hole = run->physical == 0;
@@ -176,7 +188,10 @@ static int64_t reserve_piece(struct inode *inode, const struct ext_run *run, uin
         return (int64_t)count;
     if (!hole || ext_of(inode->volume)->delayed)
         return promise_blocks(inode, run->logical, count, hole);
-    int rc = ext_extent_allocate(inode, run->logical, count, true, &done);
+    int64_t room = room_for(inode, run->logical, count);
+    if (room < 0)
+        return room;
+    int rc = ext_extent_allocate(inode, run->logical, (uint64_t)room, true, &done);
     if (rc < 0)
         return rc;
     int64_t promised = promise_blocks(inode, run->logical, done, false);

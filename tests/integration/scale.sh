@@ -24,4 +24,28 @@ full_stages "-b 1024"
 options=cache=24M,dir_placement=sequential,alloc=first-fit
 tree_stages "-b 2048"
 full_stages "-b 2048 -I 256"
+
+# With a journal, whose transactions have to end in the midst of it all.
+# journaled TYPE MKFS_OPTIONS [OPTIONS]
+journaled() {
+    type=$1 options=cache=24M${3:+,$3}
+    tree_stages "$2" halve clear
+    full_stages "$2"
+}
+journaled ext3 "-b 4096"
+journaled ext4 "-b 4096"
+type=ext4 options=cache=24M,delalloc=on
+full_stages "-b 1024"
+if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
+    for block_size in 1024 2048; do
+        journaled ext3 "-b $block_size"
+        journaled ext4 "-b $block_size"
+    done
+    for mode in writeback data; do
+        journaled ext3 "-b 1024" "journal=$mode"
+        journaled ext4 "-b 4096" "journal=$mode"
+    done
+    journaled ext3 "-b 1024 -o journal_size=1M"
+    journaled ext4 "-b 4096" delalloc=on
+fi
 echo "everything is as it was left"

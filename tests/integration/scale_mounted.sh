@@ -58,7 +58,7 @@ look_again() {
 at_once() {
     local stage number programs program
     rm -f disk.img
-    layoutfs mkfs -q -t ext2 -b 1024 --size 64M disk.img
+    layoutfs mkfs -q -t "$type" -b 1024 --size 64M disk.img
     prepare_image
     layoutfs mount disk.img mnt -o "$options"
     mkdir mnt/1 mnt/2 mnt/3
@@ -89,4 +89,19 @@ full_stages "-b 1024"
 tree_stages "-b 4096 -I 256"
 full_stages "-b 4096 -I 256"
 at_once fill halve fill
+type=ext3
+full_stages "-b 4096"
+type=ext4
+tree_stages "-b 4096"
+full_stages "-b 4096"
+at_once fill halve fill
+if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
+    for type in ext3 ext4; do
+        for block_size in 1024 2048 4096; do
+            tree_stages "-b $block_size" halve clear
+            full_stages "-b $block_size"
+        done
+        at_once fill halve fill
+    done
+fi
 echo "everything is as it was left"

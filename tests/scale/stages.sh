@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced by the integration tests that take a filesystem to its limits, ext2 on ./disk.img: which
-# stages of the program tests/scale run, and the judgement after each. The script that sources this
-# says how, with these functions:
+# Sourced by the integration tests that take a filesystem to its limits, one of $type on ./disk.img:
+# which stages of the program tests/scale run, and the judgement after each. The script that sources
+# this says how, with these functions:
 #
 #   prepare_image      a new image is to be used
 #   run_scale STAGE    runs the stage with the mount options in $options; prints free blocks and inodes
 #   look_again STAGE   the image has passed the judgement: a further look at it
 need e2fsck dumpe2fs
+type=ext2
 options= # of mounting
 scale=$(dirname "$LAYOUTFS")/../tests/scale
 [ -x "$scale" ] || skip "tests/scale is not built"
@@ -38,11 +39,11 @@ run_stages() {
     shift
     rm -f disk.img model
     # shellcheck disable=SC2086 # words
-    layoutfs mkfs -q -t ext2 $mkfs_options disk.img
+    layoutfs mkfs -q -t "$type" $mkfs_options disk.img
     prepare_image
     empty=$(recorded_counts)
     for stage in "$@"; do
-        what="$stage ($mkfs_options, $options)"
+        what="$stage ($type $mkfs_options, $options)"
         start=$EPOCHREALTIME
         run_scale "$stage" >counts || fail "$what"
         printf '%6d ms  %s\n' $(((${EPOCHREALTIME/./} - ${start/./}) / 1000)) "$what"
