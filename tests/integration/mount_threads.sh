@@ -60,6 +60,13 @@ append() {
     done
 }
 
+durable() { # so that commits are shared
+    local round
+    for round in $(seq 30); do
+        dd if=tree.tar of="mnt/durable$1" bs=4k count="$round" conv=fsync status=none
+    done
+}
+
 overwrite() { # large and small writes over each other, and a truncation in between
     local round
     for round in 1 2 3; do
@@ -96,6 +103,9 @@ work() {
     append x & jobs+=($!)
     append y & jobs+=($!)
     overwrite & jobs+=($!)
+    durable 1 & jobs+=($!)
+    durable 2 & jobs+=($!)
+    durable 3 & jobs+=($!)
     look_around & jobs+=($!)
     rename_about 1 & jobs+=($!)
     rename_about 2 & jobs+=($!)
@@ -110,12 +120,19 @@ everything() {
     serve -v -o "$1" -t memory none mnt
     work
     end_service
+    on_disk ext2 "$1"
+    on_disk ext3 "$1,commit=1"
+    on_disk ext4 "$1,commit=1"
+}
+
+# on_disk TYPE OPTIONS: with little memory, so that pages come and go.
+on_disk() {
     truncate -s 64M disk.img
-    layoutfs mkfs --force -t ext2 disk.img >/dev/null
-    serve -v -o "$1,cache=4M" disk.img mnt # little memory, so that pages come and go
+    layoutfs mkfs --force -t "$1" disk.img >/dev/null
+    serve -v -o "$2,cache=4M" disk.img mnt
     work
     end_service
-    e2fsck -fn disk.img >e2fsck.log 2>&1 || fail "$(cat e2fsck.log)"
+    e2fsck -fn disk.img >e2fsck.log 2>&1 || fail "$1: $(cat e2fsck.log)"
 }
 
 everything rw
