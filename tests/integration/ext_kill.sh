@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# SIGKILL of the server at random moments under load: the image is recovered by our mount, by e2fsck
+# and by the Linux driver; all find what was fsynced, and e2fsck finds nothing. Moments follow from
+# LAYOUTFS_TEST_SEED (as far as timing can be repeated); LAYOUTFS_TEST_FACTOR makes them 200 a type.
+. "${LAYOUTFS_SOURCE:?}/tests/kill.sh"
+need tar
+
+seed=${LAYOUTFS_TEST_SEED:-$RANDOM$RANDOM}
+moments=$((6 * ${LAYOUTFS_TEST_FACTOR:-1}))
+[ $moments -le 60 ] || moments=200
+programs=3
+program=$LAYOUTFS_SOURCE/tests/integration/ext_kill.py
+echo "LAYOUTFS_TEST_SEED=$seed"
+tar -cf tree.tar -C "$LAYOUTFS_SOURCE" fs layouts
+
+# What keeps the disk and the log busy, and is not looked at again.
+noise() {
+    local count=0
+    while mkdir "$mount_point/noise" && tar -xf tree.tar -C "$mount_point/noise" &&
+        head -c 6000000 /dev/zero >"$mount_point/noise/large" && rm -r "$mount_point/noise"; do
+        count=$((count + 1))
+    done
+} 2>/dev/null
+
+# work_and_kill ROUND: on disk.img
+work_and_kill() {
+    local round=$1 number jobs=()
+    serve disk.img "$options,commit=1,cache=16M"
+    for number in $(seq $programs); do
+        python3 "$program" write "$mount_point/r$round.$number" "log.$number" "$seed$round$number" &
+        jobs+=($!)
+    done
+    noise &
+    jobs+=($!)
+    for number in $(seq $programs); do
+        until [ -s "log.$number" ]; do sleep 0.01; done
+    done
+    sleep "0.$(printf %03d $((50 + $(random_of "$seed" "$type $round" 900))))"
+    kill_server
+    for number in "${jobs[@]}"; do
+        wait "$number" || fail "a program failed: job $number, round $round"
+    done
+    forget_mount
+}
+
+look() {
+    local number
+    for number in $(seq $programs); do
+        python3 "$program" verify "$mount_point/r$round.$number" "log.$number" || return 1
+    done
+    rm -rf "$mount_point/noise" "$mount_point"/r*.*
+}
+
+# moments_of TYPE OPTIONS MKFS_OPTIONS
+moments_of() {
+    type=$1 options=$2
+    local round who fsyncs=0
+    rm -f disk.img
+    # shellcheck disable=SC2086 # words
+    layoutfs mkfs -q -t "$type" $3 --size 96M disk.img
+    for round in $(seq $moments); do
+        rm -f log.*
+        work_and_kill "$round"
+        fsyncs=$((fsyncs + $(grep -h -A1 -E 'begin f(data)?sync' log.* | grep -c '^end')))
+        for who in "${recoverers[@]}"; do
+            cp --sparse=always disk.img "$who.img"
+            recover "$who" "$who.img" look
+        done
+        # One of them goes on.
+        mv "${recoverers[round % ${#recoverers[@]}]}.img" disk.img
+    done
+    echo "$type $options: killed $moments times, recovered by ${recoverers[*]}; $fsyncs fsyncs were kept"
+}
+
+moments_of ext3 journal=ordered "-b 1024 -o journal_size=2M"
+moments_of ext4 journal=ordered "-b 4096"
