@@ -34,8 +34,10 @@ static void node_dirty(const struct inode *inode, struct buffer *buffer) {
 /* The node's bytes have changed. Those of the root reach the disk with the inode. */
 static void path_dirty(const struct extent_path *path, uint32_t level) {
     /* No level is deeper than the tree. */
-    if (level > 0) /* cppcheck-suppress arrayIndexOutOfBoundsCond */
-        node_dirty(path->inode, path->nodes[level].buffer);
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond */
+    struct buffer *buffer = path->nodes[level].buffer;
+    if (buffer)
+        node_dirty(path->inode, buffer);
 }
 
 /* Moves the entries from `from` on to `to`, and counts them anew. */
