@@ -55,7 +55,8 @@ static void run_mounted(struct examiner *examiner, const struct recording *recor
         outcome->at = UNMOUNT(recording->workload);
         oracle_begun(oracle, outcome->at);
     }
-    outcome->stopped = volume->read_only || volume->shut_down;
+    outcome->stopped = volume->failed;
+    outcome->metadata_lost = device_fault_metadata_lost(device) > 0;
     error = volume_close(volume);
     outcome->reported |= error != 0;
     if (!outcome->reported)
@@ -88,5 +89,9 @@ bool errors_run(struct examiner *examiner, const struct recording *recording, ui
     run_mounted(examiner, recording, fault, &oracle, outcome);
     outcome->reached = device_fault_failures(fault) > 0;
     device_close(fault);
+    if (outcome->metadata_lost && !outcome->stopped && examiner->stops) {
+        snprintf(why, WHY_SIZE, "metadata could not be written, and the volume goes on");
+        return false;
+    }
     return examine_damaged(examiner, &oracle, others, why);
 }

@@ -3,7 +3,8 @@
  * Layer: crash. The workload of a recording on a device whose n-th call fails.
  *
  * What is asked: either the failure has no effect, and then everything is on the disk; or an error
- * reaches the caller, and then what was durable before is there, after a repair. Nothing else.
+ * reaches the caller, and then what was durable before is there, after a repair. And where the type
+ * or errors= says so, a volume that could not write metadata writes no more.
  */
 #ifndef LAYOUTFS_CRASH_ERRORS_H
 #define LAYOUTFS_CRASH_ERRORS_H
@@ -15,10 +16,11 @@
 extern const char error_way_letters[ERROR_WAYS + 1];
 
 struct error_outcome {
-    bool reached;  /* the call was made, and failed */
-    bool reported; /* an operation, or mount or unmount, answered with an error */
-    unsigned at;   /* the operation at which it was; UNMOUNT + 1: mount or the start's files */
-    bool stopped;  /* the volume became read-only, or answered nothing any more */
+    bool reached;       /* the call was made, and failed */
+    bool reported;      /* an operation, or mount or unmount, answered with an error */
+    unsigned at;        /* the operation at which it was; UNMOUNT + 1: mount or the start's files */
+    bool stopped;       /* the volume became read-only, or answered nothing any more */
+    bool metadata_lost; /* a write of metadata failed before the unmount */
 };
 
 /* Runs the recording's workload with call `call` failing in one of the ways. True: all is well;

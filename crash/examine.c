@@ -44,6 +44,7 @@ int examiner_open(const struct crash_config *config, const struct base *base,
         .base = base,
         .expectation =
             config->expectation >= 0 ? (enum expectation)config->expectation : promise->expectation,
+        .stops = type_stops(promise, config->mount_options),
         .fsck = config->fsck ? config->fsck : promise->fsck,
     };
     if (!fsck_exists(examiner->fsck))
@@ -129,11 +130,19 @@ static bool take(struct examiner *examiner, struct volume *volume, bool lenient,
 }
 
 /* Takes the tree of a volume on `device`, and leaves the volume unmounted. Where only a repair has
- * been, files that were being changed may be beyond reading (`lenient`). */
+ * been, files that were being changed may be beyond reading (`lenient`), which is not to stop the
+ * volume. */
 static bool recover(struct examiner *examiner, struct device *device, bool lenient,
                     struct snapshot *snapshot, char *why) {
+    struct base base = *examiner->base;
     struct volume *volume;
-    int error = mount_borrowed(examiner->base, device, &examiner->clock, &examiner->errors,
+    char options[OPTIONS_MAX];
+
+    if (lenient && base.mount_options && strstr(base.mount_options, "errors=")) {
+        snprintf(options, sizeof(options), "%s,errors=continue", base.mount_options);
+        base.mount_options = options;
+    }
+    int error = mount_borrowed(&base, device, &examiner->clock, &examiner->errors,
                                device->read_only, &volume);
 
     if (error)

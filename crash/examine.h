@@ -19,6 +19,7 @@ enum examine_extra {
 struct examiner {
     const struct base *base; /* borrowed */
     enum expectation expectation;
+    bool stops;                     /* see type_stops */
     const char *fsck, *fsck_repair; /* NULL: none */
     struct clock clock;
     struct device *stable, *device; /* owned forks: the base, and the state at hand on that */

@@ -43,3 +43,9 @@ const struct type_promise *type_promise_find(const char *type, const char *mount
         promise++;
     return promise;
 }
+
+bool type_stops(const struct type_promise *promise, const char *mount_options) {
+    return promise->expectation != EXPECT_REPAIR ||
+           (mount_options &&
+            (strstr(mount_options, "errors=remount-ro") || strstr(mount_options, "errors=panic")));
+}

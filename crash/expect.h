@@ -18,5 +18,8 @@ struct type_promise {
 };
 
 const struct type_promise *type_promise_find(const char *type, const char *mount_options);
+/* Is a volume to stop, read-only or shut down, once metadata could not be written? With a log it
+ * is, else errors= says so. */
+bool type_stops(const struct type_promise *promise, const char *mount_options);
 
 #endif

@@ -12,7 +12,6 @@
 
 /* Between operations, so that time stamps and commit intervals mean something. */
 #define OPERATION_NS NS_PER_MS
-#define OPTIONS_MAX  512
 
 /* --- the base --------------------------------------------------------------------------------- */
 

@@ -11,6 +11,8 @@
 #include "fs/device/record.h"
 
 /* A new volume with poison in its free space, on memory. */
+#define OPTIONS_MAX 512 /* bytes of mount options */
+
 struct base {
     const struct layout *layout;
     const char *type;

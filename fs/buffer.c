@@ -50,6 +50,8 @@ struct buffer_cache {
     pthread_mutex_t write_mutex;
     struct buffer **batch; /* guarded by write_mutex: what is being written, by block number */
     size_t batch_size;
+    void (*failed)(void *context, const struct buffer_failure *failure);
+    void *failed_context;
 };
 
 /* --- the table; the pool's mutex is held ------------------------------------------------------ */
@@ -220,6 +222,28 @@ void buffer_cache_destroy(struct buffer_cache *cache) {
     free(cache);
 }
 
+/* --- failures ----------------------------------------------------------------------------------
+ */
+
+void buffer_cache_on_failure(struct buffer_cache *cache,
+                             void (*failed)(void *context, const struct buffer_failure *failure),
+                             void *context) {
+    cache->failed = failed;
+    cache->failed_context = context;
+}
+
+static void buffer_tell_failure(const struct buffer_cache *cache,
+                                const struct buffer_failure *failure) {
+    if (cache->failed)
+        cache->failed(cache->failed_context, failure);
+}
+
+void buffer_writes_failed(struct buffer_cache *cache, int error) {
+    buffer_tell_failure(cache, &(struct buffer_failure){.operation = DEVICE_WRITE,
+                                                        .purpose = PURPOSE_OTHER,
+                                                        .error = error});
+}
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 static int buffer_check_range(const struct buffer_cache *cache, uint64_t block,
@@ -244,6 +268,8 @@ static int buffer_load(struct buffer_cache *cache, uint64_t block, enum purpose 
     pool_unlock(cache->pool);
     error = device_read(cache->device, block << cache->block_shift, buffer->frame.data,
                         cache->block_size, purpose);
+    if (error)
+        buffer_tell_failure(cache, &(struct buffer_failure){DEVICE_READ, purpose, block, 1, error});
     pool_lock(cache->pool);
     buffer->loading = false;
     pthread_cond_broadcast(&cache->arrived);
@@ -517,8 +543,11 @@ static int buffer_write_run(struct buffer_cache *cache, struct buffer **run, uns
     for (unsigned i = 0; i < count; i++)
         vector[i] = (struct iovec){run[i]->frame.data, cache->block_size};
     error = device_submit(cache->device, &request);
-    if (error)
+    if (error) {
+        buffer_tell_failure(cache, &(struct buffer_failure){DEVICE_WRITE, request.purpose,
+                                                            run[0]->block, count, error});
         return error;
+    }
     pool_lock(cache->pool);
     for (unsigned i = 0; i < count; i++)
         buffer_clean(run[i]);
@@ -574,6 +603,14 @@ int64_t buffer_write_back(struct buffer_cache *cache, int64_t before_ns, uint64_
     return result;
 }
 
+static int buffer_wait(struct buffer_cache *cache, struct device_batch *batch) {
+    int error = device_wait(cache->device, batch);
+
+    if (error)
+        buffer_writes_failed(cache, error);
+    return error;
+}
+
 int buffer_write_now(struct buffer *buffer) {
     struct buffer_cache *cache = buffer->cache;
     struct device_batch batch = {0};
@@ -582,13 +619,13 @@ int buffer_write_now(struct buffer *buffer) {
     pthread_mutex_lock(&cache->write_mutex);
     error = buffer_write_run(cache, &buffer, 1, &batch);
     pthread_mutex_unlock(&cache->write_mutex);
-    return error ? error : device_wait(cache->device, &batch);
+    return error ? error : buffer_wait(cache, &batch);
 }
 
 int buffer_sync(struct buffer_cache *cache) {
     struct device_batch batch = {0};
     int64_t result = buffer_write_back(cache, INT64_MAX, UINT64_MAX, &batch);
-    int error = device_wait(cache->device, &batch);
+    int error = buffer_wait(cache, &batch);
 
     return result < 0 ? (int)result : error;
 }

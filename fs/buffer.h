@@ -50,6 +50,24 @@ static inline void *buffer_data(const struct buffer *buffer) {
 /* `block_size` 512..65536, a power of two. The device is borrowed, the pool too. */
 int buffer_cache_create(struct device *device, struct pool *pool, struct clock *clock,
                         uint32_t block_size, struct buffer_cache **cache);
+/* A block that could not be read (other than ahead) or written. */
+struct buffer_failure {
+    enum device_operation operation;
+    enum purpose purpose;
+    uint64_t block;
+    uint32_t
+        count; /* of blocks; 0: some of those that were written lately, it is not known which */
+    int error;
+};
+/* `failed` is told of every failure, beside who asked, so that the layout can do what its format
+ * provides for; it uses no buffers, and the volume's lock may be held in any way. A buffer whose
+ * write was accepted and failed later is clean: its block is not what it should be, and only this
+ * call says so. */
+void buffer_cache_on_failure(struct buffer_cache *cache,
+                             void (*failed)(void *context, const struct buffer_failure *failure),
+                             void *context);
+/* For the core: requests of buffer_write_back have failed after their submission. */
+void buffer_writes_failed(struct buffer_cache *cache, int error);
 /* Drops everything, dirty or not; call buffer_sync first to keep it. Asserts no references. */
 void buffer_cache_destroy(struct buffer_cache *cache);
 

@@ -54,6 +54,8 @@ int inflight_reap(struct inflight_list *list) {
     while ((inflight = STAILQ_FIRST(&list->queue)) && !inflight_pending(inflight)) {
         if (!error)
             error = inflight->batch.error;
+        if (inflight->batch.error && list->failed)
+            list->failed(list->context, inflight);
         STAILQ_REMOVE_HEAD(&list->queue, link);
         list->bytes -= inflight->bytes;
         inflight_put(list, inflight);

@@ -28,6 +28,7 @@ struct inflight {
     struct device_batch batch;
     uint32_t users;
     uint64_t bytes;
+    uint64_t ino; /* the caller's: the file that is written, 0: none */
     STAILQ_ENTRY(inflight) link;
 };
 
@@ -35,6 +36,9 @@ struct inflight_list {
     STAILQ_HEAD(, inflight) queue; /* in order of submission */
     uint64_t bytes;
     struct recycler recycler;
+    /* Told of each inflight that has failed, when it leaves the list; may be NULL. */
+    void (*failed)(void *context, const struct inflight *inflight);
+    void *context;
 };
 
 void inflight_init(struct inflight_list *list);

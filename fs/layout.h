@@ -20,7 +20,9 @@
  * Who asks. Permissions are checked above the core. A format that keeps space for some asks
  * fs/credentials.h, wherever it allocates or promises space, whether the caller is one of them.
  *
- * Durability. Nothing is durable until a commit (commit_begin to commit_end) has succeeded.
+ * Durability. Nothing is durable until a commit (commit_begin to commit_end) has succeeded. Failed
+ * reads and writes of buffers are told to whom the layout names in mount (buffer_cache_on_failure),
+ * which may stop the volume (volume_fail).
  */
 #ifndef LAYOUTFS_LAYOUT_H
 #define LAYOUTFS_LAYOUT_H

@@ -45,6 +45,8 @@ int page_cache_create(struct volume *volume, struct page_cache **result) {
     TAILQ_INIT(&cache->dirty_inodes);
     inflight_init(&cache->reads);
     inflight_init(&cache->writes);
+    cache->writes.failed = writeback_failed;
+    cache->writes.context = cache;
     pthread_cond_init(&cache->arrived, NULL);
     *result = cache;
     return 0;
@@ -66,6 +68,7 @@ void page_cache_destroy(struct page_cache *cache) {
     recycle_drain(&cache->pages);
     recycle_drain(&cache->trees);
     recycle_drain(&cache->nodes);
+    write_errors_free(&cache->write_errors);
     pthread_cond_destroy(&cache->arrived);
     free(cache);
 }
@@ -674,6 +677,8 @@ void page_cache_forget(struct inode *inode) {
         recycle_put(&cache->trees, inode->pages);
         inode->pages = NULL;
     }
+    if (inode->deleted) /* the number's next owner has nothing to do with it */
+        (void)write_errors_take(&cache->write_errors, inode->ino);
     pool_unlock(&cache->volume->pool);
 }
 

@@ -44,8 +44,13 @@ int page_cache_write_direct(struct inode *inode, const void *buffer, size_t size
 int page_cache_zero(struct inode *inode, uint64_t offset, uint64_t length);
 /* Drops every page from the page holding `offset` rounded up on. Data lock exclusive. */
 void page_cache_truncate(struct inode *inode, uint64_t offset);
-/* Writes the inode's dirty pages, joining `batch`; waits when wait is set. Data lock exclusive. */
+/* Writes the inode's dirty pages. With `wait` until they are written; writes of this file that have
+ * failed in flight, now or earlier, are an error then, too. Data lock exclusive. */
 int page_cache_flush(struct inode *inode, bool wait);
+/* What an fsync of the inode, or a sync of the volume, has to answer: the error of writes that have
+ * failed in flight since the last one. */
+int page_cache_take_error(struct inode *inode);
+int page_cache_take_volume_error(struct volume *volume);
 /* Drops all pages of an inode that is going away. */
 void page_cache_forget(struct inode *inode);
 bool page_cache_has_dirty(const struct inode *inode);
@@ -54,7 +59,8 @@ bool page_cache_has_dirty(const struct inode *inode);
 uint64_t page_cache_next_dirty(struct inode *inode, uint64_t offset);
 
 /* --- write-back (fs/writeback.c) --- */
-/* Waits for all writes in flight, and reports what has failed since it was last asked. */
+/* Waits for all writes in flight. The error of the first of them that failed; who is to be told of
+ * it later is told all the same. */
 int writeback_wait(struct volume *volume);
 /* Writes all dirty data of the volume and waits. No locks held. */
 int writeback_all(struct volume *volume);

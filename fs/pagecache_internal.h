@@ -13,6 +13,7 @@
 
 #include "fs/page_tree.h"
 #include "fs/volume_internal.h"
+#include "fs/write_errors.h"
 
 #define PAGE_RUN_MAX 256u /* pages in one call of layout->load or store: 1 MiB */
 
@@ -26,7 +27,8 @@ struct page_cache {
     uint64_t dirty_inode_count;
     _Atomic uint64_t dirty_bytes;
     uint64_t background_bytes, limit_bytes; /* write-back starts; writers wait */
-    int write_error; /* of a write that failed in flight; reported by the next flush or sync */
+    struct write_errors write_errors;       /* of writes that failed in flight */
+    int metadata_error;                     /* likewise, and the buffer cache does not know yet */
     pthread_cond_t arrived;
 };
 
@@ -36,6 +38,9 @@ int page_store_range(struct inode *inode, const struct data_range *range,
                      struct device_batch *batch);
 
 /* The rest with the pool's mutex held. */
+
+/* An inflight of page_cache.writes has failed. */
+void writeback_failed(void *context, const struct inflight *inflight);
 
 /* Sets or clears the page's dirty state and all that is counted from it. */
 void page_set_dirty(struct page *page, bool dirty);

@@ -86,6 +86,10 @@ int volume_step_end(struct volume *volume, int error) {
     return error ? error : end;
 }
 
+void volume_wait_writes(struct volume *volume) {
+    (void)writeback_wait(volume); /* who is concerned has been told */
+}
+
 int volume_sync_possible(const struct volume *volume, bool *nothing_to_do) {
     *nothing_to_do = volume->read_only;
     return volume->shut_down ? -EIO : volume->failed ? -EROFS : 0;
@@ -618,7 +622,10 @@ int volume_sync(struct volume *volume) {
     if (error || nothing_to_do)
         return error;
     error = writeback_all(volume);
+    int failed = page_cache_take_volume_error(volume);
     int second = commit_wait(volume, NULL, false);
+    if (!error)
+        error = failed;
     return error ? error : second;
 }
 

@@ -112,6 +112,10 @@ int volume_close(struct volume *volume);
 /* A layout found the volume damaged or a write failed for good: no more writes, and every fsync,
  * sync and the unmount answer -EROFS (or -EIO, if it is shut down), as ext4's do. Any thread. */
 void volume_fail(struct volume *volume, bool shut_down);
+/* For layouts: waits until every write that the core has submitted is done. Only then is it known
+ * that none has failed (buffer_cache_on_failure), and may a log be shortened by what it held. Under
+ * any lock. */
+void volume_wait_writes(struct volume *volume);
 
 /* --- inodes --- */
 int volume_get(struct volume *volume, uint64_t ino, struct inode **inode); /* -ESTALE, -EUCLEAN */

@@ -384,8 +384,9 @@ int volume_fsync(struct inode *inode, bool data_only) {
     pthread_rwlock_wrlock(lock);
     error = page_cache_flush(inode, true);
     pthread_rwlock_unlock(lock);
+    int failed = page_cache_take_error(inode);
     if (!error)
-        error = commit_wait(volume, inode, data_only);
+        error = failed ? failed : commit_wait(volume, inode, data_only);
     volume_end_operation(volume);
     return error;
 }

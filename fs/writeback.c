@@ -82,6 +82,7 @@ static int writeback_run(struct inode *inode, struct page **pages, unsigned coun
 
     if (!inflight)
         return -ENOMEM;
+    inflight->ino = inode->ino;
     pool_unlock(&volume->pool);
     error = writeback_store(inode, pages, count, &inflight->batch);
     clock_charge(volume->clock, COST_PAGE, count);
@@ -122,29 +123,67 @@ static int64_t writeback_inode(struct inode *inode, uint64_t limit) {
     return error ? error : (int64_t)done;
 }
 
-/* Remembers the first failure of writes in flight until somebody asks. The mutex is held. */
-static void writeback_note(struct page_cache *cache, int error) {
-    if (!cache->write_error)
-        cache->write_error = error;
+/* --- what fails in flight ----------------------------------------------------------------------
+ */
+
+void writeback_failed(void *context, const struct inflight *inflight) {
+    struct page_cache *cache = context;
+
+    write_errors_note(&cache->write_errors, inflight->ino, inflight->batch.error);
+    if (inflight->ino == 0)
+        cache->metadata_error = inflight->batch.error;
+}
+
+/* Waits until no more than `bytes` are in flight. The first error of those that are no more. */
+static int writeback_settle(struct volume *volume, uint64_t bytes) {
+    struct page_cache *cache = volume->page_cache;
+    int error, metadata_error;
+
+    pool_lock(&volume->pool);
+    error = inflight_drain(&cache->writes, bytes, &volume->pool, volume->device);
+    metadata_error = cache->metadata_error;
+    cache->metadata_error = 0;
+    pool_unlock(&volume->pool);
+    if (metadata_error)
+        buffer_writes_failed(volume->buffers, metadata_error);
+    return error;
 }
 
 int writeback_wait(struct volume *volume) {
-    struct page_cache *cache = volume->page_cache;
+    return writeback_settle(volume, 0);
+}
+
+int page_cache_flush(struct inode *inode, bool wait) {
+    struct volume *volume = inode->volume;
+    int64_t result = writeback_inode(inode, UINT64_MAX);
+    int error = 0;
+
+    if (wait) {
+        (void)writeback_wait(volume); /* which failed for others is not this file's matter */
+        pool_lock(&volume->pool);
+        error = write_errors_peek(&volume->page_cache->write_errors, inode->ino);
+        pool_unlock(&volume->pool);
+    }
+    return result < 0 ? (int)result : error;
+}
+
+int page_cache_take_error(struct inode *inode) {
+    struct volume *volume = inode->volume;
     int error;
 
     pool_lock(&volume->pool);
-    writeback_note(cache, inflight_drain(&cache->writes, 0, &volume->pool, volume->device));
-    error = cache->write_error;
-    cache->write_error = 0;
+    error = write_errors_take(&volume->page_cache->write_errors, inode->ino);
     pool_unlock(&volume->pool);
     return error;
 }
 
-int page_cache_flush(struct inode *inode, bool wait) {
-    int64_t result = writeback_inode(inode, UINT64_MAX);
-    int error = wait ? writeback_wait(inode->volume) : 0;
+int page_cache_take_volume_error(struct volume *volume) {
+    int error;
 
-    return result < 0 ? (int)result : error;
+    pool_lock(&volume->pool);
+    error = write_errors_take_volume(&volume->page_cache->write_errors);
+    pool_unlock(&volume->pool);
+    return error;
 }
 
 /* --- many inodes; no locks held -------------------------------------------------------------- */
@@ -239,10 +278,13 @@ static int writeback_buffers(struct volume *volume, int64_t before_ns, uint64_t 
         return -ENOMEM;
     pthread_rwlock_rdlock(&volume->lock);
     result = buffer_write_back(volume->buffers, before_ns, limit_bytes, &inflight->batch);
-    pthread_rwlock_unlock(&volume->lock);
     pool_lock(&volume->pool);
-    inflight_end(&cache->writes, inflight, result > 0 ? (uint64_t)result : 0, &error);
+    if (!inflight_end(&cache->writes, inflight, result > 0 ? (uint64_t)result : 0, &error) && error)
+        write_errors_note(&cache->write_errors, 0, error);
     pool_unlock(&volume->pool);
+    if (error)
+        buffer_writes_failed(volume->buffers, error);
+    pthread_rwlock_unlock(&volume->lock);
     return result < 0 ? (int)result : error;
 }
 
@@ -282,21 +324,16 @@ int writeback_periodic(struct volume *volume) {
         if (!error)
             error = second;
     }
-    pool_lock(&volume->pool);
-    writeback_note(cache, inflight_reap(&cache->writes));
-    pool_unlock(&volume->pool);
+    (void)writeback_settle(volume, UINT64_MAX); /* noted for who will ask */
     return error;
 }
 
 /* Under a virtual clock: lets the disk get on until dirty and in flight are within the limit. */
 static void writeback_wait_for_room(struct volume *volume) {
-    struct page_cache *cache = volume->page_cache;
+    const struct page_cache *cache = volume->page_cache;
     uint64_t dirty = writeback_dirty_bytes(volume);
-    uint64_t room = cache->limit_bytes > dirty ? cache->limit_bytes - dirty : 0;
 
-    pool_lock(&volume->pool);
-    writeback_note(cache, inflight_drain(&cache->writes, room, &volume->pool, volume->device));
-    pool_unlock(&volume->pool);
+    (void)writeback_settle(volume, cache->limit_bytes > dirty ? cache->limit_bytes - dirty : 0);
 }
 
 int writeback_throttle(struct volume *volume) {

@@ -32,7 +32,7 @@ struct fault {
     struct device device;
     struct fault_plan plan;
     struct random random;
-    uint64_t calls, writes, failures;
+    uint64_t calls, writes, failures, metadata_lost;
     bool cut;
     struct undo *undo; /* since the last flush, in order */
     size_t undo_count, undo_room;
@@ -245,6 +245,8 @@ static int fault_submit(struct device *device, const struct device_request *requ
 
     if (!error)
         error = request_error(fault, request);
+    if (error && request->operation == DEVICE_WRITE && request->purpose != PURPOSE_DATA)
+        fault->metadata_lost++;
     if (error && plan->fail_late && request->batch && !fault->cut) {
         if (!request->batch->error)
             request->batch->error = error;
@@ -320,4 +322,8 @@ uint64_t device_fault_calls(const struct device *device) {
 
 uint64_t device_fault_failures(const struct device *device) {
     return ((const struct fault *)device)->failures;
+}
+
+uint64_t device_fault_metadata_lost(const struct device *device) {
+    return ((const struct fault *)device)->metadata_lost;
 }

@@ -55,5 +55,7 @@ int device_open_fault(struct device *lower, const struct fault_plan *plan, struc
 uint64_t device_fault_calls(const struct device *device);
 /* Calls that have failed by plan so far. */
 uint64_t device_fault_failures(const struct device *device);
+/* Those of them that were to write something other than file data. */
+uint64_t device_fault_metadata_lost(const struct device *device);
 
 #endif

@@ -294,6 +294,9 @@ bool ext_zones_marked(const struct ext *ext, uint32_t group, const void *bitmap)
 /* Nothing more can be written safely: notes it in the super block and does what errors= says, but
  * at least makes the volume read-only. */
 void ext_fail(struct ext *ext);
+/* A block of metadata could not be read or written (buffer_cache_on_failure). A failed write ends
+ * the journal, which has not forgotten it yet; else errors= decides, as about damage. */
+void ext_io_failed(void *context, const struct buffer_failure *failure);
 /* Notes on the device that the volume has errors, before it is taken up. */
 int ext_super_note_error(struct ext *ext);
 

@@ -65,7 +65,7 @@ void ext_journal_abort(struct ext_journal *journal, int error) {
         return;
     journal->aborted = true;
     log_error(ext->volume->log,
-              "%s: journal: a transaction cannot be committed (%s): nothing more is written; what "
+              "%s: journal: given up after an error (%s): nothing more is written; what "
               "was committed before is recovered by the next mount",
               ext->volume->name, strerror(-error));
     ext_fail(ext);

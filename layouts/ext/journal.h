@@ -131,8 +131,8 @@ struct ext_journal {
     uint32_t head, tail; /* blocks in the log; equal when it is empty */
     uint32_t used;       /* blocks from tail to head */
     uint32_t tail_sequence;
-    bool aborted;
-    int error; /* of something that could not be noted: the next commit fails with it */
+    _Atomic bool aborted; /* set under any lock; what is in the log by then stays there */
+    int error;            /* of something that could not be noted: the next commit fails with it */
     struct ext_transaction *running; /* never NULL */
     struct ext_transaction *committing;
     STAILQ_HEAD(ext_committed_list, ext_transaction) committed;
@@ -157,6 +157,9 @@ uint32_t ext_transaction_cost(const struct ext_journal *journal,
 void ext_freed_committed(struct ext *ext, const struct ext_range_list *freed);
 /* No more transactions; errors= decides about the volume. */
 void ext_journal_abort(struct ext_journal *journal, int error);
+/* Waits for the writes that bring blocks home; when one has failed, now or earlier, the log must
+ * stay as it is (-EIO). */
+int ext_journal_homes_wait(struct ext_journal *journal);
 /* Forgets committed transactions that are wholly at home, oldest first, and says where the tail is
  * then; the log itself does not know yet. */
 void ext_journal_advance(struct ext_journal *journal, uint32_t *tail, uint32_t *sequence,

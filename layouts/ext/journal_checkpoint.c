@@ -28,6 +28,11 @@ static bool transaction_home(const struct ext_journal *journal,
     return true;
 }
 
+int ext_journal_homes_wait(struct ext_journal *journal) {
+    volume_wait_writes(journal->ext->volume);
+    return journal->aborted ? -EIO : 0;
+}
+
 static void committed_drop_first(struct ext_journal *journal) {
     struct ext_transaction *transaction = STAILQ_FIRST(&journal->committed);
 
@@ -104,6 +109,8 @@ static int tail_advance(struct ext_journal *journal) {
 int ext_journal_checkpoint(struct ext_journal *journal, uint32_t room) {
     int error = buffer_sync(journal->ext->buffers);
 
+    if (!error)
+        error = ext_journal_homes_wait(journal);
     if (!error)
         error = device_flush(journal->log.device);
     if (!error)

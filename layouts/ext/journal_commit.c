@@ -94,16 +94,21 @@ static int log_reserve(struct ext_journal *journal, uint32_t cost) {
 
 /* Where the tail will be once this commit's first flush has been: worth a write when the log is no
  * longer nearly empty. */
-static void tail_plan(struct ext_journal *journal) {
+static int tail_plan(struct ext_journal *journal) {
     uint32_t size = journal->log.end - journal->log.first;
+    int error;
 
     journal->tail_next = 0;
     if (journal->used < size / 4)
-        return;
+        return 0;
+    error = ext_journal_homes_wait(journal);
+    if (error)
+        return error;
     ext_journal_advance(journal, &journal->tail_next, &journal->tail_next_sequence,
                         &journal->tail_next_used);
     if (journal->tail_next == journal->tail)
         journal->tail_next = 0;
+    return 0;
 }
 
 /* The running transaction's blocks as they are now, and a new running transaction. */
@@ -157,10 +162,10 @@ static int journal_begin(struct ext_journal *journal, struct inode *inode, bool 
         error = ext_super_store(journal->ext);
     if (!error)
         error = log_reserve(journal, ext_transaction_cost(journal, journal->running));
-    if (!error) {
-        tail_plan(journal);
+    if (!error)
+        error = tail_plan(journal);
+    if (!error)
         error = freeze(journal);
-    }
     if (error)
         ext_journal_abort(journal, error);
     return error;

@@ -10,13 +10,14 @@
  *  3. Copies of the super block and descriptors in other groups are mkfs's and e2fsck's business;
  *     only the first is written here (as Linux does).
  */
-#include "layouts/ext/checksum.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "layouts/ext/checksum.h"
+#include "layouts/ext/journal.h"
 
 #define MAP_BLOCKS_KEPT UINT64_C(4096)
 #define LINK_MAX_EXT2   32000u
@@ -110,6 +111,14 @@ int ext_super_note_error(struct ext *ext) {
     return device_write(volume->device, EXT_SUPER_OFFSET, &super, sizeof(super), PURPOSE_SUPER);
 }
 
+static void errors_apply(struct ext *ext) {
+    if (ext->volume->read_only)
+        return;
+    note_error(ext);
+    if (ext->errors != EXT_ERRORS_CONTINUE)
+        stop_writing(ext);
+}
+
 int ext_corrupt(struct ext *ext, const char *format, ...) {
     struct volume *volume = ext->volume;
     char sentence[512];
@@ -118,12 +127,26 @@ int ext_corrupt(struct ext *ext, const char *format, ...) {
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
     log_error(volume->log, "%s: %s", volume->name, sentence);
-    if (volume->read_only)
-        return -EUCLEAN;
-    note_error(ext);
-    if (ext->errors != EXT_ERRORS_CONTINUE)
-        stop_writing(ext);
+    errors_apply(ext);
     return -EUCLEAN;
+}
+
+void ext_io_failed(void *context, const struct buffer_failure *failure) {
+    struct ext *ext = context;
+    bool write = failure->operation == DEVICE_WRITE;
+    const char *name = ext->volume->name, *what = purpose_name(failure->purpose);
+
+    if (failure->count == 0)
+        log_error(ext->volume->log, "%s: metadata was not written: %s; run e2fsck -f", name,
+                  strerror(-failure->error));
+    else
+        log_error(ext->volume->log, "%s: %s block %" PRIu64 " (%u in a row) cannot be %s: %s", name,
+                  what, failure->block, failure->count, write ? "written" : "read",
+                  strerror(-failure->error));
+    if (write && ext->journal)
+        ext_journal_abort(ext->journal, failure->error);
+    else
+        errors_apply(ext);
 }
 
 /* --- super block ------------------------------------------------------------------------------ */
@@ -410,6 +433,7 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
         return error;
     apply_super(ext, options);
     warn_if_unclean(ext);
+    buffer_cache_on_failure(ext->buffers, ext_io_failed, ext);
     return volume->read_only ? 0 : begin_use(ext);
 }
 

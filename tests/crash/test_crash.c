@@ -109,12 +109,58 @@ START_TEST(test_broken_journals_are_found) {
 }
 END_TEST
 
-START_TEST(test_ext2_survives_errors) {
+static const struct {
+    const char *type, *mount_options;
+} errors_of[] = {{"ext2", NULL},          {"ext2", "errors=remount-ro"}, {"ext2", "errors=panic"},
+                 {"ext3", NULL},          {"ext3", "journal=data"},      {"ext4", NULL},
+                 {"ext4", "errors=panic"}};
+
+START_TEST(test_errors_are_survived) {
     struct crash_config config = config_of(CRASH_ERRORS);
 
-    config.sample = 5 * fixture_factor();
+    config.type = errors_of[_i].type;
+    config.mount_options = errors_of[_i].mount_options;
+    config.sample = 2 * fixture_factor();
     config.seed = fixture_seed("errors");
-    expect_nothing(config, 500);
+    expect_nothing(config, 200);
+}
+END_TEST
+
+/* Do runs with errors find that the volume goes on without metadata that it could not write? */
+static bool goes_on(const struct crash_config *config, const struct type_promise *promise) {
+    struct recording *recording = calloc(1, sizeof(*recording));
+    struct error_outcome outcome = {.reached = true};
+    struct workload workload;
+    struct examiner examiner;
+    struct base base;
+    char why[WHY_SIZE] = "";
+
+    ck_assert_ptr_nonnull(recording);
+    ck_assert_int_eq(base_make(config, promise, &quiet, &base), 0);
+    ck_assert_int_eq(examiner_open(config, &base, promise, 0, &examiner), 0);
+    workload_make(CRASH_ERRORS, 1, 40, &workload);
+    ck_assert_int_eq(recording_make(&base, &workload, recording, why, sizeof(why)), 0);
+    for (uint64_t call = 1; outcome.reached && !strstr(why, "the volume goes on"); call++)
+        (void)errors_run(&examiner, recording, call, 0, false, &outcome, why);
+    recording_free(recording);
+    free(recording);
+    examiner_close(&examiner);
+    base_free(&base);
+    return strstr(why, "the volume goes on") != NULL;
+}
+
+/* Stopping is asked of a volume only where errors= or a journal promise it. */
+START_TEST(test_going_on_is_found) {
+    struct crash_config config = config_of(CRASH_ERRORS);
+    struct type_promise strict = *type_promise_find("ext2", NULL);
+
+    ck_assert(!type_stops(&strict, NULL));
+    ck_assert(!type_stops(&strict, "alloc=goal,errors=continue"));
+    ck_assert(type_stops(&strict, "alloc=goal,errors=panic"));
+    ck_assert(type_stops(type_promise_find("ext3", NULL), NULL));
+    ck_assert(!type_stops(type_promise_find("ext3", "journal=none"), "journal=none"));
+    strict.expectation = EXPECT_STRICT;
+    ck_assert(goes_on(&config, &strict));
 }
 END_TEST
 
@@ -400,7 +446,8 @@ int main(void) {
     tcase_add_test(cases, test_ext2_keeps_its_promise);
     tcase_add_loop_test(cases, test_journal_keeps_its_promise, 0, 2 * JOURNAL_MODES);
     tcase_add_loop_test(cases, test_broken_journals_are_found, 0, 2 * FAULTS);
-    tcase_add_test(cases, test_ext2_survives_errors);
+    tcase_add_loop_test(cases, test_errors_are_survived, 0, sizeof(errors_of) / sizeof(*errors_of));
+    tcase_add_test(cases, test_going_on_is_found);
     tcase_add_test(cases, test_ext2_is_not_in_order);
     tcase_add_test(cases, test_jobs_make_no_difference);
     tcase_add_test(cases, test_finding_replays);
