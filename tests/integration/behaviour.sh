@@ -41,22 +41,22 @@ layoutfs mount -t memory none mnt -o allow_other
 check make memory time_min=-999999999999 time_max=999999999999 ns=1
 unmount
 
-# image FACTS OPTION...: an image made with these options. The sizes of its files go to ./limit.
+# image TYPE FACTS OPTION...: an image made with these options. The sizes of its files go to ./limit.
 image() {
-    local facts=$1
-    shift
+    local type=$1 facts=$2
+    shift 2
     rm -f disk.img
-    layoutfs mkfs -q -t ext2 --size 256M "$@" disk.img
+    layoutfs mkfs -q -t "$type" --size 256M "$@" disk.img
     layoutfs mount disk.img mnt -o allow_other
-    check make "ext2 $*" "$facts"
+    check make "$type $*" "$facts"
     grep file_max out >limit
     unmount
     expect_clean disk.img
     layoutfs mount disk.img mnt -o allow_other
-    check verify "ext2 $*" "$facts"
+    check verify "$type $*" "$facts"
     unmount
     layoutfs mount disk.img mnt -o ro,allow_other
-    check read-only "ext2 $*" "$facts"
+    check read-only "$type $*" "$facts"
     unmount
 }
 
@@ -77,10 +77,14 @@ PYTHON
 }
 
 for block_size in 1024 2048 4096; do
-    image "$narrow" -b $block_size -I 128
+    image ext2 "$narrow" -b $block_size -I 128
     expect_kernels_limit
 done
-image "$wide" -I 256
+image ext3 "$wide" -I 256
+for block_size in 1024 4096; do
+    image ext4 "$wide" -b $block_size
+    expect_kernels_limit
+done
 
 # The checks themselves.
 mke2fs -q -F -t ext4 disk.img

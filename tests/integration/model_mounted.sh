@@ -41,24 +41,29 @@ check_model memory 16 -x
 expect_lacks "collapse insert"
 layoutfs umount mnt
 
-# image OPTIONS MKFS...: with a remount now and then.
+# image TYPE OPTIONS MKFS...: with a remount now and then.
 image() {
-    local options=$1
-    shift
+    local type=$1 options=$2 lacks="preallocate-keep-size zero-keep-size collapse insert"
+    shift 2
     rm -f disk.img
-    layoutfs mkfs -q -t ext2 --size 256M "$@" disk.img
+    layoutfs mkfs -q -t "$type" --size 256M "$@" disk.img
     layoutfs mount disk.img mnt -o "$options"
-    check_model "ext2 $*, $options" 16 -x \
+    check_model "$type $*, $options" 8 -x \
         -r "$LAYOUTFS umount $mnt && $LAYOUTFS mount $PWD/disk.img $mnt -o $options"
-    expect_lacks "preallocate-keep-size zero-keep-size collapse insert"
+    [ "$type" != ext4 ] || lacks="collapse insert"
+    expect_lacks "$lacks"
     layoutfs umount mnt
     expect_clean disk.img
 }
 
-image rw -I 256
-image writeback -b 1024
-image cache=8M -b 2048 -O ^dir_index
-image writeback,cache=8M -I 256
+image ext2 rw -I 256
+image ext2 writeback -b 1024
+image ext2 cache=8M -b 2048 -O ^dir_index
+image ext2 writeback,cache=8M -I 256
+image ext3 writeback -b 1024
+image ext3 journal=data -I 256
+image ext4 writeback
+image ext4 delalloc=on,cache=8M -b 1024
 
 # The model itself.
 truncate -s 256M kernel.img
