@@ -248,7 +248,8 @@ int ext_inode_load_any(struct inode *inode) {
     struct buffer *buffer;
     struct ext_disk_inode *record;
 
-    if (!ext_inode_record_exists(ext, inode->ino))
+    if (inode->ino == 0 || inode->ino > ext->geometry.inodes_count ||
+        !ext_inode_record_exists(ext, inode->ino))
         return -ESTALE;
     int rc = ext_inode_record(ext, inode->ino, &buffer, &record);
     if (rc < 0)

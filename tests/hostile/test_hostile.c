@@ -8,6 +8,9 @@
  * Where the structures lie is learnt by tracing the device while the sound volume is walked, so the
  * mutator knows no format: each request says what it is for. A mutant is named by its number: seed,
  * subject and number make it again (LAYOUTFS_TEST_SEED, and LAYOUTFS_TEST_MUTANT=number for one).
+ *
+ * A format with checksums has them set again after most mutations, by the subject's `repair`: else
+ * the code behind a checksum would never meet damage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,9 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/hostile/repair.h"
 #include "tests/unit/fixture.h"
 
-#define MUTANTS_EACH   5200u /* of each subject; four of them make more than 20,000 */
+#define MUTANTS_EACH   2600u /* of each subject; eight of them make more than 20,000 */
+#define SCATTERED      400u  /* extents: with 1 KiB blocks a tree two levels deep */
 #define BATCH          200u  /* mutants a child process */
 #define MUTANT_SECONDS 60u   /* more is a hang, even under a sanitizer on a busy machine */
 #define WALK_DEPTH     12u
@@ -26,13 +31,45 @@
 struct subject {
     const char *type, *mkfs_options;
     uint64_t size;
+    bool unclean;   /* as a power cut leaves it: what was changed last is in the journal alone */
+    bool scattered; /* with a file of many extents */
+    void (*repair)(uint8_t *image, uint64_t size); /* of checksums; or NULL */
 };
 
 static const struct subject subjects[] = {
-    {"ext2", "block_size=1024,inode_size=128,inode_ratio=4096", UINT64_C(2) << 20},
-    {"ext2", "block_size=1024,inode_size=256,inode_ratio=4096", UINT64_C(2) << 20},
-    {"ext2", "block_size=4096,inode_size=256,inode_ratio=8192", UINT64_C(3) << 20},
-    {"ext2", "block_size=1024,features=none,inode_ratio=4096", UINT64_C(2) << 20},
+    {.type = "ext2",
+     .mkfs_options = "block_size=1024,inode_size=128,inode_ratio=4096",
+     .size = UINT64_C(2) << 20},
+    {.type = "ext2",
+     .mkfs_options = "block_size=1024,inode_size=256,inode_ratio=4096",
+     .size = UINT64_C(2) << 20},
+    {.type = "ext2",
+     .mkfs_options = "block_size=4096,inode_size=256,inode_ratio=8192",
+     .size = UINT64_C(3) << 20},
+    {.type = "ext2",
+     .mkfs_options = "block_size=1024,features=none,inode_ratio=4096",
+     .size = UINT64_C(2) << 20},
+    {.type = "ext3",
+     .mkfs_options = "block_size=1024,inode_ratio=4096",
+     .size = UINT64_C(3) << 20,
+     .unclean = true},
+    {.type = "ext4",
+     .mkfs_options = "block_size=1024,inode_ratio=4096,has_journal=off",
+     .size = UINT64_C(3) << 20,
+     .scattered = true,
+     .repair = ext_repair},
+    {.type = "ext4",
+     .mkfs_options = "block_size=1024,inode_ratio=4096",
+     .size = UINT64_C(4) << 20,
+     .unclean = true,
+     .scattered = true,
+     .repair = ext_repair},
+    {.type = "ext4",
+     .mkfs_options = "block_size=1024,inode_ratio=4096,"
+                     "features=uninit_bg:^metadata_csum:^64bit:^resize_inode:meta_bg",
+     .size = UINT64_C(4) << 20,
+     .scattered = true,
+     .repair = ext_repair},
 };
 #define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))
 
@@ -130,7 +167,7 @@ static void fill_directory(struct inode *dir, unsigned count) {
 
 /* Every structure: small and big directories, all levels of the map, both kinds of symlinks,
  * devices, attributes in the inode and outside. */
-static void fill_volume(struct volume *volume) {
+static void fill_volume(struct volume *volume, bool scattered) {
     struct inode *root, *inode;
     char value[300];
 
@@ -153,6 +190,10 @@ static void fill_volume(struct volume *volume) {
     fill_file(inode, 0, 100);
     fill_file(inode, UINT64_C(300) << 10, 5000);
     fill_file(inode, UINT64_C(80) << 20, 5000);
+    volume_put(inode, 1);
+    inode = make(root, "scattered", S_IFREG | 0644, NULL);
+    for (unsigned i = 0; scattered && i < SCATTERED; i++)
+        fill_file(inode, (uint64_t)i * 8192, 100);
     volume_put(inode, 1);
     value[200] = '\0';
     volume_put(make(root, "fast", S_IFLNK | 0777, "target"), 1);
@@ -424,6 +465,8 @@ static void run_batch(const struct subject *subject, const uint8_t *sound, const
         alarm(MUTANT_SECONDS);
         memcpy(scratch, sound, subject->size);
         uint64_t size = damage(scratch, subject->size, map, &random);
+        if (subject->repair && fixture_random(&random) % 8 != 0)
+            subject->repair(scratch, size);
         if (size == subject->size) {
             run_mutant(subject, scratch, size, random);
             continue;
@@ -438,8 +481,29 @@ static void run_batch(const struct subject *subject, const uint8_t *sound, const
     free(scratch);
 }
 
+/* What a power cut leaves when all of this has been committed, and none of it is at home. */
+static void change_and_cut(struct volume *volume, const uint8_t *image, uint8_t *after,
+                           uint64_t size) {
+    struct inode *root;
+
+    ck_assert_int_eq(volume_root(volume, &root), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "late-%u", i);
+        struct inode *inode = make(root, name, i % 2 ? S_IFREG | 0644 : S_IFDIR | 0755, NULL);
+        if (i % 2)
+            fill_file(inode, 0, 3000);
+        volume_put(inode, 1);
+        if (i == 3) /* freed blocks are revoked */
+            ck_assert_int_eq(volume_rmdir(root, "late-0", 6), 0);
+        ck_assert_int_eq(volume_sync(volume), 0);
+    }
+    volume_put(root, 1);
+    memcpy(after, image, size);
+}
+
 static uint8_t *make_sound(const struct subject *subject, struct map *map) {
-    uint8_t *image = calloc(1, subject->size);
+    uint8_t *image = calloc(1, subject->size), *after = malloc(subject->size);
     struct log log = log_to_stderr("hostile", LOG_LEVEL_WARNING);
     struct clock clock;
     struct options options;
@@ -448,10 +512,11 @@ static uint8_t *make_sound(const struct subject *subject, struct map *map) {
     const struct layout_type *type;
     struct device *device;
 
-    ck_assert_ptr_nonnull(image);
+    ck_assert(image && after);
     clock_init_virtual(&clock, NULL);
     ck_assert_int_eq(layout_find(subject->type, &layout, &type), 0);
     ck_assert_int_eq(options_init(&options, layout->options, OPTION_MKFS, &log), 0);
+    ck_assert_int_eq(options_parse(&options, type->mkfs_options), 0);
     ck_assert_int_eq(options_parse(&options, subject->mkfs_options), 0);
     ck_assert_int_eq(options_parse(&options, "uuid=5a0e1d6c-8c2e-4c58-9d7b-3f0d1c2b4a69"), 0);
     ck_assert_int_eq(
@@ -460,11 +525,30 @@ static uint8_t *make_sound(const struct subject *subject, struct map *map) {
     options_free(&options);
     struct volume_config config = {.device = device, .clock = &clock, .log = &log};
     ck_assert_int_eq(volume_open(&config, &volume), 0);
-    fill_volume(volume);
+    fill_volume(volume, subject->scattered);
     ck_assert_int_eq(volume_drop_caches(volume), 0);
     use_volume(volume, 1); /* also reads what was never written */
+    if (subject->unclean)
+        change_and_cut(volume, image, after, subject->size);
     ck_assert_int_eq(volume_close(volume), 0);
+    if (subject->unclean)
+        memcpy(image, after, subject->size);
+    free(after);
     return image;
+}
+
+/* On a sound image the repair finds every checksum right, and knows where it is. */
+static void check_repair(const struct subject *subject, const uint8_t *sound) {
+    uint8_t *copy = malloc(subject->size);
+
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, sound, subject->size);
+    if (subject->repair)
+        subject->repair(copy, subject->size);
+    for (uint64_t i = 0; i < subject->size; i++)
+        ck_assert_msg(copy[i] == sound[i], "byte %llu is repaired, but was sound",
+                      (unsigned long long)i);
+    free(copy);
 }
 
 static void check_child(pid_t child, const struct progress *progress, uint64_t seed) {
@@ -488,6 +572,7 @@ START_TEST(test_mutants) {
         mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     ck_assert_ptr_ne(progress, MAP_FAILED);
+    check_repair(subject, sound);
     for (unsigned n = one ? last - 1 : 0; n < last; n += BATCH) {
         fflush(stdout);
         pid_t child = fork();
