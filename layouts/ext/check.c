@@ -134,8 +134,10 @@ static int compare_bitmap(struct check *check, uint32_t number, const char *what
     if (rc < 0)
         return rc;
     const uint8_t *found = buffer_data(buffer);
-    uint32_t free_but_used = 0, used_but_free = 0, example = count;
-    for (uint32_t bit = 0; bit < count; bit++) {
+    uint32_t free_but_used = 0, used_but_free = 0, example = count, same = 0;
+    if (memcmp(found, expected, count / 8) == 0) /* as nearly always: then bit by bit the rest */
+        same = count / 8 * 8;
+    for (uint32_t bit = same; bit < count; bit++) {
         bool is = bitmap_test(found, bit), should_be = bitmap_test(expected, bit);
         free_but_used += should_be && !is;
         used_but_free += is && !should_be;

@@ -43,12 +43,14 @@ static int walk_pointer(const struct map_walk *walk, const struct ext_walk_step 
     const le32 *pointers = buffer_data(buffer);
     uint64_t span = level_span(walk, step->level - 1);
     for (uint32_t i = 0; i < walk->entries && rc >= 0; i++) {
-        struct ext_walk_step next = {.block = le32_load(pointers[i]),
+        uint32_t block = le32_load(pointers[i]);
+        if (block == 0) /* most are, where the map is that of the blocks kept for resizing */
+            continue;
+        struct ext_walk_step next = {.block = block,
                                      .logical = step->logical + i * span,
                                      .level = step->level - 1,
                                      .count = 1};
-        if (next.block)
-            rc = walk_pointer(walk, &next);
+        rc = walk_pointer(walk, &next);
     }
     buffer_put(buffer);
     return rc;
