@@ -106,6 +106,7 @@ int ext_bmap_allocate(struct inode *inode, uint64_t logical, uint64_t count, uin
 static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
     if (!ext_has_block_map(inode) || from >= to)
         return 0;
+    ext_window_release(inode);
     int rc = ext_store_forget(inode, from, to);
     if (rc < 0)
         return rc;

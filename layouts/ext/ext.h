@@ -9,6 +9,8 @@
  *   checksum.c, crc.c   checksums of every structure
  *   format.c    mkfs                           geometry.c  where things lie by arithmetic alone
  *   group.c     bitmaps, block and inode allocation   placement.c  the strategies
+ *   hold.c      blocks kept in core for those who will ask for them
+ *   mballoc.c   many blocks in one piece       buddy.c  which pieces of a group are free
  *   journal.c   the one way to change metadata; the running transaction
  *   journal_log.c, journal_commit.c, journal_checkpoint.c, journal_replay.c, journal_mount.c
  *   orphan.c    inodes to be freed or cut even if the system fails
@@ -36,6 +38,7 @@
 
 #include "fs/volume.h"
 #include "layouts/ext/format.h"
+#include "layouts/ext/hold.h"
 #include "layouts/ext/pending.h"
 
 /* --- geometry.c: arithmetic on a super block, also used by mkfs and check -----------------------
@@ -172,7 +175,12 @@ struct ext_journal_settings {
 
 enum ext_dir_order { EXT_ORDER_HASH, EXT_ORDER_STORED };
 enum ext_dir_placement { EXT_DIR_OLD, EXT_DIR_ORLOV, EXT_DIR_SEQUENTIAL };
-enum ext_block_placement { EXT_ALLOC_GOAL, EXT_ALLOC_FIRST_FIT };
+enum ext_block_placement {
+    EXT_ALLOC_GOAL,
+    EXT_ALLOC_FIRST_FIT,
+    EXT_ALLOC_RESERVATION,
+    EXT_ALLOC_MBALLOC,
+};
 
 struct ext {
     struct ext_geometry geometry;
@@ -202,7 +210,9 @@ struct ext {
     struct ext_window windows[EXT_WINDOWS];
     uint32_t window_next; /* the next to be replaced */
     uint32_t windows_used;
-    uint32_t generation; /* next inode generation */
+    struct ext_holds holds;      /* alloc=reservation, alloc=mballoc */
+    struct ext_mballoc *mballoc; /* owned; NULL: not in use */
+    uint32_t generation;         /* next inode generation */
     bool super_dirty;
     bool overlay; /* read-only: the cache holds what the journal would have brought home */
     struct ext_journal *journal; /* owned; NULL: none is in use */
@@ -227,6 +237,7 @@ struct ext_inode { /* struct inode's private part */
     uint64_t stored_size;                 /* while there are any: the file on disk ends here */
     /* goal placement: the last allocation's end; next_physical 0: not known */
     uint64_t next_logical, next_physical;
+    struct ext_hold hold; /* alloc=reservation: its window; alloc=mballoc: its preallocation */
     /* the journal's: transactions that changed the inode, and in a way that fdatasync keeps */
     uint64_t changed, data_changed;
     TAILQ_ENTRY(ext_inode) ordered_link; /* while `ordered`: on the journal's list */
@@ -417,9 +428,14 @@ void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint
                     uint32_t count, bool sequential);
 /* How many of `count` blocks from `block` on lie before the next window of another inode. 0: inside
  * one, which ends at *end. */
-uint32_t ext_window_clip(const struct ext *ext, uint64_t ino, uint64_t block, uint32_t count,
+uint32_t ext_window_clip(struct ext *ext, struct inode *inode, uint64_t block, uint32_t count,
                          uint64_t *end);
-void ext_windows_discard(struct ext *ext);
+/* Space runs out: all windows and preallocations are given up. False: there were none. */
+bool ext_windows_discard(struct ext *ext);
+/* A new inode is made, which is a sign that files before it are done with. */
+void ext_windows_retire(struct ext *ext);
+/* The inode is cut, or leaves the core: its window or preallocation is given up. */
+void ext_window_release(struct inode *inode);
 
 /* --- inode.c --------------------------------------------------------------------------------- */
 

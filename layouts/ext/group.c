@@ -20,6 +20,7 @@
 
 #include "layouts/ext/bitmap.h"
 #include "layouts/ext/checksum.h"
+#include "layouts/ext/mballoc.h"
 
 /* A goal that is taken is looked for this far ahead (up to the next multiple) before a whole free
  * byte is preferred, as ext2 did. */
@@ -172,12 +173,12 @@ static void charge_scan(struct ext *ext, uint32_t bits) {
 
 struct search {
     struct ext *ext;
-    uint64_t ino;      /* whose windows do not count */
-    uint32_t wanted;   /* blocks */
-    uint32_t group;    /* being looked at */
-    const void *bits;  /* its bitmap */
-    uint32_t bit_end;  /* blocks in the group */
-    uint32_t bit, got; /* the answer */
+    struct inode *inode; /* whose window does not count */
+    uint32_t wanted;     /* blocks */
+    uint32_t group;      /* being looked at */
+    const void *bits;    /* its bitmap */
+    uint32_t bit_end;    /* blocks in the group */
+    uint32_t bit, got;   /* the answer */
 };
 
 /* From `from` on, the first free bit that begins a roomy run: an all-free byte, stepping back over
@@ -228,7 +229,7 @@ static int search_group(struct search *search, uint32_t group, uint32_t from,
         uint32_t limit =
             search->wanted < search->bit_end - bit ? search->wanted : search->bit_end - bit;
         uint64_t window_end;
-        limit = ext_window_clip(ext, search->ino, first + bit, limit, &window_end);
+        limit = ext_window_clip(ext, search->inode, first + bit, limit, &window_end);
         if (limit > 0) {
             search->bit = bit;
             search->got = bitmap_find_set(search->bits, bit, bit + limit) - bit;
@@ -286,7 +287,21 @@ static int search_first_fit(struct search *search, struct buffer **bitmap) {
     return -ENOSPC;
 }
 
+static int search_mballoc(struct search *search, uint64_t goal, struct buffer **bitmap) {
+    struct ext_found found;
+    int rc = ext_mballoc_find(search->ext, search->inode, goal, search->wanted, &found);
+    if (rc < 0)
+        return rc;
+    search->group = found.group;
+    search->bit = found.bit;
+    search->got = found.count;
+    *bitmap = found.bitmap;
+    return 0;
+}
+
 static int search_blocks(struct search *search, uint64_t goal, struct buffer **bitmap) {
+    if (search->ext->mballoc)
+        return search_mballoc(search, goal, bitmap);
     if (search->ext->block_placement == EXT_ALLOC_FIRST_FIT)
         return search_first_fit(search, bitmap);
     return search_from_goal(search, goal, bitmap);
@@ -324,7 +339,7 @@ static uint64_t search_claim(struct search *search, struct buffer *bitmap) {
 int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t *count,
                         uint64_t *block) {
     uint64_t available = ext_blocks_available(ext);
-    struct search search = {.ext = ext, .ino = inode->ino, .wanted = *count};
+    struct search search = {.ext = ext, .inode = inode, .wanted = *count};
     struct buffer *bitmap;
 
     if (available == 0)
@@ -335,10 +350,8 @@ int ext_blocks_allocate(struct ext *ext, struct inode *inode, uint64_t goal, uin
     if (!ext_block_valid(&ext->geometry, goal))
         goal = ext_group_first_block(&ext->geometry, ext_inode_of(inode)->group);
     int rc = search_blocks(&search, goal, &bitmap);
-    if (rc == -ENOSPC && ext->windows_used > 0) {
-        ext_windows_discard(ext);
+    if (rc == -ENOSPC && ext_windows_discard(ext))
         rc = search_blocks(&search, goal, &bitmap);
-    }
     if (rc < 0)
         return rc;
     *block = search_claim(&search, bitmap);
@@ -372,6 +385,8 @@ static int group_blocks_free(struct ext *ext, uint32_t group, uint64_t block, ui
         g->block_hint = bit;
     if (block < ext->scan_start)
         ext->scan_start = block;
+    if (ext->mballoc && !ext->journal)
+        ext_mballoc_freed(ext, group, bit, count);
     clock_charge(ext->volume->clock, COST_BLOCK_ALLOC, count);
     return 0;
 }

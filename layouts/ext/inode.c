@@ -428,7 +428,7 @@ int ext_inode_create(struct inode *dir, struct inode *inode) {
         inode->btime = inode->ctime;
     /* ext2 gave up a file's preallocation when it was closed, which a layout does not see. That
      * the next file is made is the sign: files written one after another leave no gaps. */
-    ext_windows_discard(ext);
+    ext_windows_retire(ext);
 
     rc = record_initialise(inode);
     if (rc == 0 && S_ISDIR(inode->mode))
@@ -472,5 +472,6 @@ void ext_inode_evict(struct inode *inode) {
     if (private->orphan) /* could not be freed: the next mount will */
         TAILQ_REMOVE(&ext_of(inode->volume)->orphans, private, orphan_link);
     private->orphan = false;
+    ext_window_release(inode);
     ext_store_release(inode);
 }

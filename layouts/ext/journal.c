@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "layouts/ext/bitmap.h"
+#include "layouts/ext/mballoc.h"
 
 /* --- transactions ------------------------------------------------------------------------------
  */
@@ -171,6 +172,8 @@ static void free_now(struct ext *ext, uint64_t block, uint32_t count) {
             group->block_hint = bit;
         if (block < ext->scan_start)
             ext->scan_start = block;
+        if (ext->mballoc)
+            ext_mballoc_freed(ext, number, bit, part);
         group->pending -= part;
         if (group->pending == 0) {
             free(group->shadow);

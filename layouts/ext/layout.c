@@ -29,6 +29,9 @@ static const struct option_choice dir_placement_choices[] = {
 
 static const struct option_choice alloc_choices[] = {
     {"goal", "near the file's last block, else near its inode, with preallocation", EXT_ALLOC_GOAL},
+    {"reservation", "as goal, with a window ahead of every file that grows with its use (ext3)",
+     EXT_ALLOC_RESERVATION},
+    {"mballoc", "many blocks in one piece, small files together (ext4)", EXT_ALLOC_MBALLOC},
     {"first-fit", "the first free block of the volume, whatever the file", EXT_ALLOC_FIRST_FIT},
     {0},
 };

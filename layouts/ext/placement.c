@@ -23,16 +23,23 @@
  *               seen growing gets a window: the blocks next in line, which other files avoid. ext2
  *               did it by marking up to 8 blocks used until the file was closed; a window needs no
  *               bit on disk, so that a crash leaks nothing.
+ *   reservation As goal, but every file has a window from its first block on, as ext3 had it: small
+ *               at first, twice as large each time it is used up. Windows are looked up in order.
+ *   mballoc     Many blocks in one piece: mballoc.c finds them, here are only the goals.
  *   first-fit   The lowest free block of the volume, whatever it is for.
  */
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "layouts/ext/ext.h"
+#include "layouts/ext/mballoc.h"
 
 /* Orlov's estimates of what a directory will need at least, in inodes and in blocks. */
 #define ORLOV_INODES_PER_DIR 64u
 #define ORLOV_BLOCKS_PER_DIR 256u
+
+/* Blocks in a file's first window, and in the largest. */
+#define RESERVE_MIN 8u
+#define RESERVE_MAX 1024u
 
 /* The price of having looked at so many group descriptors, to the nearest KB. */
 static void charge_groups(struct ext *ext, uint32_t groups) {
@@ -228,7 +235,10 @@ uint64_t ext_place_block(struct ext *ext, struct inode *inode, uint64_t logical,
     const struct ext_inode *private = ext_inode_of(inode);
     if (ext->block_placement == EXT_ALLOC_FIRST_FIT)
         return 0;
-    if (private->next_physical != 0 && private->next_logical == logical)
+    bool sequential = private->next_physical != 0 && private->next_logical == logical;
+    if (sequential && private->hold.count > 0)
+        return private->hold.block;
+    if (sequential)
         return private->next_physical;
     if (previous_physical != 0)
         return previous_physical + 1;
@@ -249,6 +259,39 @@ static void window_set(struct ext *ext, uint64_t ino, uint64_t block, uint32_t c
     *window = (struct ext_window){.ino = ino, .block = block, .count = count};
 }
 
+/* The first gap of `size` blocks between windows from `block` on. */
+static uint64_t reserve_gap(struct ext *ext, uint64_t block, uint32_t size) {
+    const struct ext_hold *hold = ext_holds_from(&ext->holds, block);
+    while (hold && hold->block < block + size) {
+        block = hold->block + hold->count;
+        hold = ext_holds_from(&ext->holds, block);
+    }
+    return block;
+}
+
+/* The window of a file that has got [block, end): what is left of it; a file that has used it up
+ * gets one twice as large. */
+static void reserve_ahead(struct ext *ext, struct inode *inode, uint64_t block, uint64_t end) {
+    struct ext_hold *hold = &ext_inode_of(inode)->hold;
+    uint64_t hold_end = hold->block + hold->count;
+    bool inside = hold->count > 0 && block >= hold->block && block < hold_end;
+    if (inside && end < hold_end) {
+        ext_hold_advance(&ext->holds, hold, end);
+        return;
+    }
+    if (hold->size == 0)
+        hold->size = RESERVE_MIN;
+    else if (inside && hold->size < RESERVE_MAX)
+        hold->size *= 2;
+    ext_hold_drop(&ext->holds, hold);
+    end = reserve_gap(ext, end, hold->size);
+    if (end >= ext->geometry.blocks_count)
+        return;
+    if (ext->holds.count == EXT_HOLDS_MAX)
+        ext_hold_drop(&ext->holds, TAILQ_FIRST(&ext->holds.by_time));
+    ext_hold_set(&ext->holds, hold, end, hold->size);
+}
+
 void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint64_t block,
                     uint32_t count, bool sequential) {
     struct ext_inode *private = ext_inode_of(inode);
@@ -258,13 +301,17 @@ void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint
     if (sequential && count < ext->prealloc_blocks && S_ISREG(inode->mode) &&
         ext->block_placement == EXT_ALLOC_GOAL)
         window_set(ext, inode->ino, block + count, ext->prealloc_blocks - 1);
+    if (ext->block_placement == EXT_ALLOC_RESERVATION && S_ISREG(inode->mode))
+        reserve_ahead(ext, inode, block, block + count);
 }
 
-uint32_t ext_window_clip(const struct ext *ext, uint64_t ino, uint64_t block, uint32_t count,
+uint32_t ext_window_clip(struct ext *ext, struct inode *inode, uint64_t block, uint32_t count,
                          uint64_t *end) {
+    if (ext->holds.count > 0)
+        return ext_holds_clip(&ext->holds, &ext_inode_of(inode)->hold, block, count, end);
     for (uint32_t i = 0; i < ext->windows_used; i++) {
         const struct ext_window *window = &ext->windows[i];
-        if (window->ino == ino || window->count == 0)
+        if (window->ino == inode->ino || window->count == 0)
             continue;
         if (block < window->block) {
             if (window->block - block < count)
@@ -277,7 +324,37 @@ uint32_t ext_window_clip(const struct ext *ext, uint64_t ino, uint64_t block, ui
     return count;
 }
 
-void ext_windows_discard(struct ext *ext) {
+static void hold_release(struct ext *ext, struct ext_hold *hold) {
+    if (ext->mballoc)
+        ext_mballoc_drop(ext, hold);
+    else
+        ext_hold_drop(&ext->holds, hold);
+}
+
+bool ext_windows_discard(struct ext *ext) {
+    bool any = ext->windows_used > 0 || ext->holds.count > 0;
     ext->windows_used = 0;
     ext->window_next = 0;
+    while (ext->holds.count > 0)
+        hold_release(ext, TAILQ_FIRST(&ext->holds.by_time));
+    return any;
+}
+
+void ext_windows_retire(struct ext *ext) {
+    struct ext_hold *hold, *next;
+    if (ext->block_placement == EXT_ALLOC_GOAL)
+        ext_windows_discard(ext);
+    if (ext->block_placement != EXT_ALLOC_RESERVATION)
+        return;
+    for (hold = TAILQ_FIRST(&ext->holds.by_time); hold; hold = next) {
+        next = TAILQ_NEXT(hold, by_time);
+        if (hold->size == RESERVE_MIN) /* its file has not been seen growing */
+            ext_hold_drop(&ext->holds, hold);
+    }
+}
+
+void ext_window_release(struct inode *inode) {
+    struct ext_hold *hold = &ext_inode_of(inode)->hold;
+    hold_release(ext_of(inode->volume), hold);
+    hold->size = 0;
 }

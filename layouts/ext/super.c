@@ -18,6 +18,7 @@
 
 #include "layouts/ext/checksum.h"
 #include "layouts/ext/journal.h"
+#include "layouts/ext/mballoc.h"
 
 #define MAP_BLOCKS_KEPT UINT64_C(4096)
 #define LINK_MAX_EXT2   32000u
@@ -338,6 +339,7 @@ static void release_groups(struct ext *ext) {
 
 static void ext_release(struct volume *volume) {
     struct ext *ext = ext_of(volume);
+    ext_mballoc_close(ext);
     release_groups(ext);
     free(ext);
     volume->layout_data = NULL;
@@ -425,6 +427,7 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
         return error;
     ext->buffers = volume->buffers;
     TAILQ_INIT(&ext->orphans);
+    ext_holds_init(&ext->holds);
     apply_super(ext, options);
     error = set_journal(ext, options);
     if (!error)
@@ -434,7 +437,10 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
     apply_super(ext, options);
     warn_if_unclean(ext);
     buffer_cache_on_failure(ext->buffers, ext_io_failed, ext);
-    return volume->read_only ? 0 : begin_use(ext);
+    if (volume->read_only)
+        return 0;
+    error = ext->block_placement == EXT_ALLOC_MBALLOC ? ext_mballoc_open(ext) : 0;
+    return error ? error : begin_use(ext);
 }
 
 int ext_mount(struct volume *volume, const struct options *options) {
@@ -516,6 +522,7 @@ int ext_edit(struct device *device, const struct log *log,
     snprintf(volume->name, sizeof(volume->name), "%s", device->name);
     ext->volume = volume;
     TAILQ_INIT(&ext->orphans);
+    ext_holds_init(&ext->holds);
     error = edit_open(ext);
     if (!error)
         error = edit(ext, context);

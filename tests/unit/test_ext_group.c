@@ -151,6 +151,16 @@ START_TEST(blocks_by_goal) {
 }
 END_TEST
 
+START_TEST(blocks_by_reservation) {
+    allocate_at_random("alloc=reservation", "blocks_by_reservation");
+}
+END_TEST
+
+START_TEST(blocks_by_mballoc) {
+    allocate_at_random("alloc=mballoc", "blocks_by_mballoc");
+}
+END_TEST
+
 START_TEST(blocks_by_first_fit) {
     allocate_at_random("alloc=first-fit", "blocks_by_first_fit");
 }
@@ -474,6 +484,8 @@ int main(void) {
     TCase *blocks = tcase_create("blocks");
     tcase_add_test(blocks, blocks_by_goal);
     tcase_add_test(blocks, blocks_by_first_fit);
+    tcase_add_test(blocks, blocks_by_reservation);
+    tcase_add_test(blocks, blocks_by_mballoc);
     tcase_add_test(blocks, first_fit_takes_the_lowest);
     tcase_add_test(blocks, goal_is_kept_near);
     tcase_add_test(blocks, a_window_is_stepped_over_until_space_runs_out);

@@ -22,6 +22,11 @@ static const struct {
     {"block_size=1024,inode_ratio=16384", "delalloc=off", true},
     {"block_size=1024,inode_ratio=16384", "delalloc=on", false},
     {"block_size=4096,inode_ratio=16384", "delalloc=on", true},
+    {"block_size=1024,inode_ratio=16384", "delalloc=on,alloc=mballoc", true},
+    {"block_size=1024,inode_ratio=16384", "delalloc=off,alloc=mballoc", true},
+    {"block_size=1024,inode_ratio=16384", "delalloc=off,alloc=mballoc", false},
+    {"block_size=1024,inode_ratio=16384", "delalloc=off,alloc=reservation", true},
+    {"block_size=1024,inode_ratio=16384", "delalloc=off,alloc=reservation", false},
 };
 #define KINDS ((int)(sizeof kinds / sizeof *kinds))
 
