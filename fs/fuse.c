@@ -13,8 +13,8 @@
 #include "fs/fuse.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fuse.h>
 #include <signal.h>
 #include <spawn.h>
@@ -378,7 +378,7 @@ static int open_session(struct fuse_server *server, const struct fuse_mount_conf
         return error;
     if (fuse_session_mount(server->session, config->mount_point) != 0) {
         log_error(server->log, "%s: cannot mount %s here", config->mount_point, config->source);
-        return -EIO;
+        return -ECANCELED; /* libfuse has said why, and gives no reason as a number */
     }
     return fuse_session_custom_io(server->session, &io, fuse_session_fd(server->session));
 }

@@ -30,7 +30,7 @@ struct fuse_mount_config {
 
 /* Mounts, serves until unmounted or a signal (SIGINT, SIGTERM, SIGHUP) arrives, and unmounts. The
  * volume is synced but not closed; no inode is held any more. 0 or negative errno, with a sentence
- * in the volume's log. */
+ * in the volume's log; -ECANCELED: it could not be mounted there. */
 int fuse_mount_serve(const struct fuse_mount_config *config);
 
 /* Keeps the signals above for fuse_mount_serve. Called before the process starts any thread. */

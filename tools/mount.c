@@ -207,8 +207,9 @@ static int serve(struct mount *mount) {
         return code;
     int error = serve_volume(mount, volume);
     int close_error = volume_close(volume);
-    if (error || close_error)
-        log_error(&mount->log, "%s: %s", mount->image, strerror(error ? -error : -close_error));
+    int unsaid = error && error != -ECANCELED ? error : close_error;
+    if (unsaid)
+        log_error(&mount->log, "%s: %s", mount->image, strerror(-unsaid));
     return error || close_error ? TOOL_FAILED : TOOL_DONE;
 }
 

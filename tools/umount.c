@@ -62,6 +62,7 @@ int mount_point_resolve(const char *directory, char *resolved) {
 struct mounted {
     char source[PATH_MAX]; /* the image, or "none" */
     bool read_only;
+    uid_t user; /* who mounted it, and may unmount it, beside root */
 };
 
 /* What is mounted on `directory`, topmost. TOOL_FAILED after a sentence when it is none of ours. */
@@ -77,6 +78,8 @@ static int find_mounted(const char *directory, struct mounted *mounted) {
         snprintf(type, sizeof type, "%s", entry.mnt_type);
         snprintf(mounted->source, sizeof mounted->source, "%s", entry.mnt_fsname);
         mounted->read_only = hasmntopt(&entry, "ro") != NULL;
+        const char *user = hasmntopt(&entry, "user_id");
+        mounted->user = user ? (uid_t)strtoul(user + strlen("user_id="), NULL, 10) : 0;
     }
     endmntent(table);
     if (!*type)
@@ -127,7 +130,9 @@ static int save(const char *directory) {
 
 /* --- unmounting ------------------------------------------------------------------------------ */
 
-static int unmount_failed(const char *directory, int error) {
+static int unmount_failed(const char *directory, const struct mounted *mounted, int error) {
+    if (error == -EBUSY && geteuid() != 0 && geteuid() != mounted->user)
+        return tool_fail("%s: only root and who mounted it may unmount it", directory);
     if (error == -EBUSY)
         return tool_fail("%s: in use", directory);
     return tool_fail("%s: %s", directory, strerror(-error));
@@ -147,7 +152,7 @@ int unmount_image(const struct unmount_request *request) {
     bool dead = error || is_dead(directory);
     error = fuse_unmount(directory, request->lazy || dead);
     if (error)
-        return unmount_failed(directory, error);
+        return unmount_failed(directory, &mounted, error);
     if (dead)
         return tool_fail("%s: its server died; the image may be incomplete", mounted.source);
     int code = request->lazy ? TOOL_DONE : wait_for_image(&mounted);

@@ -80,7 +80,7 @@ for features in ^metadata_csum ^metadata_csum,uninit_bg ^flex_bg ^64bit ^extent,
 done
 compare 1G -U $uuid -b 4096 -i 16384 -I 256 -G 4 -O ^has_journal
 rm -f ours.img
-layoutfs mkfs -q -t ext4 --size 16T ours.img
+layoutfs mkfs -q -t ext4 --size 15T ours.img # ext4 holds no file of 16T
 [ "$(du -m ours.img | cut -f 1)" -lt 1024 ] || fail 'a large volume is not sparse'
 type=ext2
 

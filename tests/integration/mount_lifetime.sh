@@ -117,6 +117,10 @@ if $reachable; then
     expect_exit 0 as_user "$LAYOUTFS" mount disk.img user
     [ "$(as_user stat -c '%u %g' user/etc/shadow)" = '0 0' ] || fail "a user's mount changes owners"
     expect_exit 1 as_user touch user/etc/new # root's directory
+    expect_exit 0 layoutfs mount -t memory none mnt
+    expect_exit 1 as_user "$LAYOUTFS" umount mnt
+    expect_text 'only root and who mounted it' err
+    expect_exit 0 layoutfs umount mnt
     expect_exit 2 ls user                    # nobody else's mount, not even root's
     grep " $PWD/user " /proc/mounts >line
     expect_text 'nosuid,nodev.*user_id=65534' line
@@ -126,6 +130,7 @@ if $reachable; then
     mount --bind fuse.conf /etc/fuse.conf
     expect_exit 1 as_user "$LAYOUTFS" mount disk.img user -o allow_other
     expect_text 'user_allow_other' err
+    ! grep 'disk.img: ' err || fail "the image is blamed for a mount that is not allowed"
     echo user_allow_other >>fuse.conf
     expect_exit 0 as_user "$LAYOUTFS" mount disk.img user -o allow_other
     ls user >/dev/null || fail "allow_other does not"

@@ -320,6 +320,26 @@ START_TEST(faults_are_found) {
 }
 END_TEST
 
+/* A super block that names no inode of the volume as its journal is refused, not followed. */
+static const uint32_t strange_inodes[] = {1, 7, 257, 0xFFFFFFFF};
+
+START_TEST(journal_inode_is_checked) {
+    struct stage stage;
+    struct ext_disk_super super;
+    struct volume *volume;
+
+    stage_begin(&stage, "journal inode");
+    stage.log = log_to_stderr("test", LOG_LEVEL_ERROR);
+    ck_assert_int_eq(
+        device_read(stage.start, EXT_SUPER_OFFSET, &super, sizeof(super), PURPOSE_SUPER), 0);
+    le32_store(&super.s_journal_inum, strange_inodes[_i]);
+    ck_assert_int_eq(
+        device_write(stage.start, EXT_SUPER_OFFSET, &super, sizeof(super), PURPOSE_SUPER), 0);
+    ck_assert_int_lt(mount(&stage, stage.start, NULL, false, &volume), 0);
+    stage_end(&stage);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ext_journal");
     TCase *tcase = tcase_create("crash");
@@ -327,6 +347,7 @@ int main(void) {
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, crash_states, 0, 3);
     tcase_add_loop_test(tcase, faults_are_found, 0, 4);
+    tcase_add_loop_test(tcase, journal_inode_is_checked, 0, 4);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
 }
