@@ -93,6 +93,7 @@ static void inode_durable(struct oracle *oracle, uint64_t ino, unsigned tree, bo
         oracle->durable_count++;
     oracle->durable[i].ino = ino;
     oracle->durable[i].tree = tree;
+    oracle->durable[i].names = data_only ? touched : tree;
 }
 
 void oracle_ended(struct oracle *oracle, unsigned number) {
@@ -304,7 +305,7 @@ static bool durable_survived(const struct oracle *oracle, const struct snapshot 
         if (!node_survived(oracle, oracle->data_floor, &synced->nodes[i], found, why, size))
             return false;
     for (unsigned i = 0; i < oracle->durable_count; i++) {
-        unsigned tree = oracle->durable[i].tree;
+        unsigned tree = oracle->durable[i].names;
         const struct node *node = snapshot_find_inode(&trees[tree], oracle->durable[i].ino);
 
         if (node && !node_survived(oracle, tree, node, found, why, size))

@@ -33,7 +33,8 @@ struct oracle {
     bool unmounted;      /* everything is in order and durable */
     struct {
         uint64_t ino;
-        unsigned tree; /* contents of this one: at least as there */
+        unsigned tree;  /* contents of this one: at least as there */
+        unsigned names; /* its names are those of this one: an fdatasync leaves out newer ones */
     } durable[ORACLE_INODES];
     unsigned durable_count;
 };
