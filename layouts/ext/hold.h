@@ -30,6 +30,7 @@ struct ext_hold {
     uint64_t block;
     uint32_t count; /* 0: nothing is held */
     uint32_t size;  /* alloc=reservation: of the window when it was new */
+    uint32_t idle;  /* likewise: inodes made since it was last used */
 };
 
 struct ext_holds {

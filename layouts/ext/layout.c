@@ -287,7 +287,7 @@ static const struct layout_type ext_types[] = {
      .description = "ext2 with a journal: survives a crash without fsck (2001)"},
     {.name = "ext4",
      .mkfs_options = "base=ext4,inode_size=256,inode_ratio=16384",
-     .mount_options = "delalloc=on",
+     .mount_options = "delalloc=on,alloc=mballoc",
      .description = "extents, checksums, metadata of several groups side by side: since 2008"},
     {0},
 };

@@ -40,6 +40,8 @@
 /* Blocks in a file's first window, and in the largest. */
 #define RESERVE_MIN 8u
 #define RESERVE_MAX 1024u
+/* Inodes are made before a file that has been seen growing counts as done with. */
+#define RESERVE_IDLE 2u
 
 /* The price of having looked at so many group descriptors, to the nearest KB. */
 static void charge_groups(struct ext *ext, uint32_t groups) {
@@ -275,6 +277,7 @@ static void reserve_ahead(struct ext *ext, struct inode *inode, uint64_t block, 
     struct ext_hold *hold = &ext_inode_of(inode)->hold;
     uint64_t hold_end = hold->block + hold->count;
     bool inside = hold->count > 0 && block >= hold->block && block < hold_end;
+    hold->idle = 0;
     if (inside && end < hold_end) {
         ext_hold_advance(&ext->holds, hold, end);
         return;
@@ -295,13 +298,16 @@ static void reserve_ahead(struct ext *ext, struct inode *inode, uint64_t block, 
 void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint64_t block,
                     uint32_t count, bool sequential) {
     struct ext_inode *private = ext_inode_of(inode);
+    bool grows = private->next_physical != 0;
     private->next_logical = logical + count;
     private->next_physical = block + count;
     /* A long run needs no window: whoever asks for much at once gets it in one piece. */
     if (sequential && count < ext->prealloc_blocks && S_ISREG(inode->mode) &&
         ext->block_placement == EXT_ALLOC_GOAL)
         window_set(ext, inode->ino, block + count, ext->prealloc_blocks - 1);
-    if (ext->block_placement == EXT_ALLOC_RESERVATION && S_ISREG(inode->mode))
+    /* With delayed allocation a file that was written in one go has all its blocks at once. */
+    if (ext->block_placement == EXT_ALLOC_RESERVATION && S_ISREG(inode->mode) &&
+        (grows || !ext->delayed))
         reserve_ahead(ext, inode, block, block + count);
 }
 
@@ -348,7 +354,7 @@ void ext_windows_retire(struct ext *ext) {
         return;
     for (hold = TAILQ_FIRST(&ext->holds.by_time); hold; hold = next) {
         next = TAILQ_NEXT(hold, by_time);
-        if (hold->size == RESERVE_MIN) /* its file has not been seen growing */
+        if (hold->size == RESERVE_MIN || ++hold->idle == RESERVE_IDLE)
             ext_hold_drop(&ext->holds, hold);
     }
 }
