@@ -119,7 +119,7 @@ int ext_truncate(struct inode *inode, uint64_t size) {
     const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
     uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
     if (private->stored_size > size)
-    private->stored_size = size;
+        ext_inode_of(inode)->stored_size = size;
     /* What was preallocated stays when the file grows over it. */
     bool grows = has_extents(inode) && size > inode->size;
     int rc = grows ? 0 : blocks_remove(inode, from, UINT64_MAX), error = 0;

@@ -189,7 +189,7 @@ static int slots_load(struct inode *inode, const struct ext_disk_inode *record) 
         return 0;
     }
     for (int i = 0; i < EXT_BLOCK_SLOTS; i++)
-    private->block[i] = le32_load(record->i_block[i]);
+        ext_inode_of(inode)->block[i] = le32_load(record->i_block[i]);
     if (is_device(inode->mode))
         inode->rdev = device_decode(private->block);
     return 0;
@@ -210,7 +210,7 @@ static int record_decode(struct inode *inode, const struct ext_disk_inode *recor
         .orphan_next = le32_load(record->i_dtime),
     };
     if (ext->geometry.inode_size > EXT_INODE_BASE_SIZE)
-    private->extra_size = le16_load(record->i_extra_isize);
+        ext_inode_of(inode)->extra_size = le16_load(record->i_extra_isize);
     inode->mode = le16_load(record->i_mode);
     inode->nlink = le16_load(record->i_links_count);
     inode->uid = le16_load(record->i_uid) | (uint32_t)le16_load(record->i_uid_high) << 16;

@@ -234,5 +234,5 @@ void ext_note_change(struct inode *inode, bool data) {
         return;
     private->changed = journal->running->number;
     if (data)
-    private->data_changed = private->changed;
+        ext_inode_of(inode)->data_changed = private->changed;
 }

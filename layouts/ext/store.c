@@ -252,7 +252,7 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
     int rc = blocks_of(inode, offset, &length, &first, &end);
     if (rc == 0 && ext_stores_later(inode)) {
         if (private->pending.blocks == 0)
-        private->stored_size = inode->size;
+            ext_inode_of(inode)->stored_size = inode->size;
         rc = reserve_pending(inode, first, end, &done);
     } else if (rc == 0) {
         rc = ext_bmap_allocate(inode, first, end - first, &done);
@@ -361,7 +361,7 @@ int ext_store_pages(struct inode *inode, const struct data_range *range,
     if (rc == 0)
         rc = ext_pending_remove(&private->pending, store.first, store.end);
     if (rc == 0)
-    private->stored_size = larger(private->stored_size, end);
+        ext_inode_of(inode)->stored_size = larger(private->stored_size, end);
     promise_set(inode, store.holes, promise_worst(inode));
     return rc;
 }
