@@ -5,7 +5,13 @@
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
 need_root
 need_fuse
-need e2fsck dumpe2fs mountpoint python3
+need e2fsck dumpe2fs mountpoint python3 unshare
+
+# In a mount namespace of their own: one that another program makes meanwhile would keep copies of
+# our mounts, and so the loop device of an image that is thought to be unmounted.
+if [ "${KILL_NAMESPACE-}" != own ]; then
+    KILL_NAMESPACE=own exec unshare --mount --propagation private bash "$0" "$@"
+fi
 
 mount_point=$PWD/mnt
 server=
@@ -60,14 +66,15 @@ recover() {
     local who=$1 image=$2
     shift 2
     if [ "$who" = e2fsck ]; then
-        # It replays the log and frees orphans without a question; whatever else it asks is damage.
+        # It replays the log and frees orphans without a question; whatever else it asks is damage,
+        # but for trees that could be smaller.
         e2fsck -fy "$image" >e2fsck.log 2>&1 || [ $? -eq 1 ] || fail "e2fsck: $(cat e2fsck.log)"
-        ! grep -q '? yes$' e2fsck.log || fail "e2fsck had to mend: $(cat e2fsck.log)"
+        ! grep -v 'Optimize? yes$' e2fsck.log | grep -q '? yes$' || fail "e2fsck had to mend: $(cat e2fsck.log)"
     fi
     if [ "$who" = kernel ]; then
         mount -t ext4 -o loop "$image" "$mount_point" || fail "the kernel does not mount it"
     else
-        layoutfs mount "$image" "$mount_point" || fail "$image cannot be mounted"
+        layoutfs mount -v "$image" "$mount_point" 2>>recovery.log || fail "$image cannot be mounted"
     fi
     "$@" || fail "after a recovery by $who"
     if [ "$who" = kernel ]; then

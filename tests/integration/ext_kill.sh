@@ -3,6 +3,7 @@
 # SIGKILL of the server at random moments under load: the image is recovered by our mount, by e2fsck
 # and by the Linux driver; all find what was fsynced, and e2fsck finds nothing. Moments follow from
 # LAYOUTFS_TEST_SEED (as far as timing can be repeated); LAYOUTFS_TEST_FACTOR makes them 200 a type.
+# Arguments choose the types.
 . "${LAYOUTFS_SOURCE:?}/tests/kill.sh"
 need tar
 
@@ -45,10 +46,11 @@ work_and_kill() {
 }
 
 look() {
-    local number
+    local number pairs=()
     for number in $(seq $programs); do
-        python3 "$program" verify "$mount_point/r$round.$number" "log.$number" || return 1
+        pairs+=("$mount_point/r$round.$number" "log.$number")
     done
+    python3 "$program" verify "${pairs[@]}" || return 1
     rm -rf "$mount_point/noise" "$mount_point"/r*.*
 }
 
@@ -73,5 +75,10 @@ moments_of() {
     echo "$type $options: killed $moments times, recovered by ${recoverers[*]}; $fsyncs fsyncs were kept"
 }
 
-moments_of ext3 journal=ordered "-b 1024 -o journal_size=2M"
-moments_of ext4 journal=ordered "-b 4096"
+[ $# -gt 0 ] || set -- ext3 ext4
+for kind in "$@"; do
+    case $kind in
+    ext3) moments_of ext3 journal=ordered "-b 1024 -o journal_size=2M" ;;
+    ext4) moments_of ext4 journal=ordered "-b 4096" ;;
+    esac
+done

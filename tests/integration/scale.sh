@@ -34,7 +34,7 @@ journaled() {
 }
 journaled ext3 "-b 4096"
 journaled ext4 "-b 4096"
-type=ext4 options=cache=24M,delalloc=on
+type=ext4 options=cache=24M,delalloc=off
 full_stages "-b 1024"
 if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
     for block_size in 1024 2048; do
@@ -46,6 +46,6 @@ if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
         journaled ext4 "-b 4096" "journal=$mode"
     done
     journaled ext3 "-b 1024 -o journal_size=1M"
-    journaled ext4 "-b 4096" delalloc=on
+    journaled ext4 "-b 4096" delalloc=off
 fi
 echo "everything is as it was left"
