@@ -48,6 +48,7 @@ sanitized=${2:+$(cd "$2" && pwd)}
 threads=${3:+$(cd "$3" && pwd)}
 
 results=$(mktemp -d "${TMPDIR:-/tmp}/layoutfs-tests.XXXXXX")
+chmod 755 "$results" # some tests act as a plain user
 stop() {
     local job
     for job in $(jobs -pr); do
