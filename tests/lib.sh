@@ -50,6 +50,16 @@ need_loop() {
     losetup --find >/dev/null 2>&1 || skip "no free loop device"
 }
 
+# kernel_mount IMAGE: the Linux ext4 driver mounts it on $mount_point.
+kernel_mount() {
+    mount -t ext4 -o loop "$1" "${mount_point:?}" 2>mount.err || {
+        grep -q 'unknown filesystem type' mount.err && skip "the kernel has no ext4"
+        grep -qi 'permission\|failed to setup loop' mount.err && skip "may not mount loop devices"
+        cat mount.err >&2
+        fail "the kernel does not mount $1"
+    }
+}
+
 # layoutfs ARGUMENTS...: the program under test.
 layoutfs() {
     "$LAYOUTFS" "$@"

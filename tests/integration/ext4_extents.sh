@@ -13,15 +13,6 @@ leave() {
 }
 trap leave EXIT
 
-kernel_mount() {
-    mount -t ext4 -o loop "$1" "$mount_point" 2>mount.err || {
-        grep -q 'unknown filesystem type' mount.err && skip "the kernel has no ext4"
-        grep -qi 'permission\|failed to setup loop' mount.err && skip "may not mount loop devices"
-        cat mount.err >&2
-        fail "the kernel does not mount $1"
-    }
-}
-
 # make_files DIR: one of each kind of map.
 make_files() {
     python3 - "$1" <<'EOF'

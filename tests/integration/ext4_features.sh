@@ -15,15 +15,6 @@ leave() {
 }
 trap leave EXIT
 
-kernel_mount() {
-    mount -t ext4 -o loop "$1" "$mount_point" 2>mount.err || {
-        grep -q 'unknown filesystem type' mount.err && skip "the kernel has no ext4"
-        grep -qi 'permission\|failed to setup loop' mount.err && skip "may not mount loop devices"
-        cat mount.err >&2
-        fail "the kernel does not mount $1"
-    }
-}
-
 # A directory that outgrows one block of index entries with 1 KiB blocks, a file of many extents or
 # indirect blocks, links, attributes in both places.
 make_tree() (
