@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 
 uint32_t buddy_order_within(uint64_t blocks) {
     uint32_t order = 63 - (uint32_t)__builtin_clzll(blocks);

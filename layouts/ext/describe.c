@@ -13,7 +13,7 @@
 #include <time.h>
 #include <uuid/uuid.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/extent.h"
 #include "layouts/ext/walk.h"
 

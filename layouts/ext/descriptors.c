@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/checksum.h"
 
 #define ZONES_EACH 4u /* of a group, before they are merged: its start, two bitmaps, a table */

@@ -39,7 +39,7 @@
 #include "fs/volume.h"
 #include "layouts/ext/format.h"
 #include "layouts/ext/hold.h"
-#include "layouts/ext/pending.h"
+#include "fs/block_set.h"
 
 /* --- geometry.c: arithmetic on a super block, also used by mkfs and check -----------------------
  */
@@ -232,7 +232,7 @@ struct ext_inode { /* struct inode's private part */
     uint32_t extra_size; /* i_extra_isize */
     uint32_t group;      /* of the inode, or where Orlov placed the directory */
     /* store.c: blocks whose contents are in the page cache alone, and what is kept for them */
-    struct ext_pending pending;
+    struct block_set pending;
     uint64_t promised_data, promised_map; /* blocks */
     uint64_t stored_size;                 /* while there are any: the file on disk ends here */
     /* goal placement: the last allocation's end; next_physical 0: not known */

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/mkfs.h"
 
 #define EXTRA_INODE_SIZE     32u

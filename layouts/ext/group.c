@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/checksum.h"
 #include "layouts/ext/mballoc.h"
 

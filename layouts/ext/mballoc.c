@@ -29,7 +29,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/buddy.h"
 
 #define BUDDIES_MAX     64u

@@ -61,7 +61,7 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
  * be cut; of split nodes each has taken half a node's entries since. */
 static uint64_t tree_worst(struct inode *inode) {
     const struct ext_inode *private = ext_inode_of(inode);
-    const struct ext_pending *pending = &private->pending;
+    const struct block_set *pending = &private->pending;
     const struct ext_disk_extent_header *root = &private->extents.header;
     uint32_t depth = le16_load(root->eh_depth), used = le16_load(root->eh_entries);
     uint32_t half = ext_extent_block_max(&ext_of(inode->volume)->geometry) / 2;
@@ -73,7 +73,7 @@ static uint64_t tree_worst(struct inode *inode) {
 
 /* Likewise for a block map: on both sides of a run there can be a border of each level. */
 static uint64_t map_worst(struct inode *inode) {
-    const struct ext_pending *pending = &ext_inode_of(inode)->pending;
+    const struct block_set *pending = &ext_inode_of(inode)->pending;
     uint32_t entries = ext_of(inode->volume)->geometry.block_size / 4;
     if (!pending->chunks && pending->end <= EXT_DIRECT_BLOCKS)
         return 0;
@@ -106,7 +106,7 @@ static int64_t promise_blocks(struct inode *inode, uint64_t at, uint64_t count, 
     uint64_t available = ext_blocks_available(ext_of(inode->volume));
     while (count > 0) {
         uint64_t data = hole ? count : 0;
-        int rc = ext_pending_add(&private->pending, at, at + count);
+        int rc = block_set_add(&private->pending, at, at + count);
         if (rc < 0)
             return rc;
         uint64_t map = promise_worst(inode), wanted = data + map;
@@ -115,7 +115,7 @@ static int64_t promise_blocks(struct inode *inode, uint64_t at, uint64_t count, 
             return (int64_t)count;
         }
         uint64_t over = wanted - available - private->promised_map;
-        rc = ext_pending_remove(&private->pending, at, at + count);
+        rc = block_set_remove(&private->pending, at, at + count);
         if (rc < 0)
             return rc;
         count -= smaller(over, count);
@@ -125,10 +125,10 @@ static int64_t promise_blocks(struct inode *inode, uint64_t at, uint64_t count, 
 
 /* Pending blocks of [from, to) that are holes still. */
 static int pending_holes(struct inode *inode, uint64_t from, uint64_t to, uint64_t *holes) {
-    const struct ext_pending *pending = &ext_inode_of(inode)->pending;
+    const struct block_set *pending = &ext_inode_of(inode)->pending;
     uint64_t start, end;
     *holes = 0;
-    while (ext_pending_next(pending, from, &start, &end) && start < to) {
+    while (block_set_next(pending, from, &start, &end) && start < to) {
         end = smaller(end, to);
         for (from = start; from < end;) {
             struct ext_run run;
@@ -150,14 +150,14 @@ int ext_store_forget(struct inode *inode, uint64_t from, uint64_t to) {
         return 0;
     int rc = pending_holes(inode, from, to, &holes);
     if (rc == 0)
-        rc = ext_pending_remove(&private->pending, from, to);
+        rc = block_set_remove(&private->pending, from, to);
     if (rc == 0)
         promise_set(inode, private->promised_data - holes, promise_worst(inode));
     return rc;
 }
 
 void ext_store_release(struct inode *inode) {
-    ext_pending_clear(&ext_inode_of(inode)->pending);
+    block_set_clear(&ext_inode_of(inode)->pending);
     promise_set(inode, 0, 0);
 }
 
@@ -175,7 +175,7 @@ static int64_t room_for(struct inode *inode, uint64_t at, uint64_t count) {
     int64_t room = promise_blocks(inode, at, count, true);
     if (room < 0)
         return room;
-    int rc = ext_pending_remove(&private->pending, at, at + (uint64_t)room);
+    int rc = block_set_remove(&private->pending, at, at + (uint64_t)room);
     promise_set(inode, private->promised_data - (uint64_t)room, promise_worst(inode));
     return rc < 0 ? rc : room;
 }
@@ -208,7 +208,7 @@ static int reserve_pending(struct inode *inode, uint64_t first, uint64_t end, ui
     while (at < end && got >= 0) {
         uint64_t pending, pending_end;
         struct ext_run run;
-        if (!ext_pending_next(&private->pending, at, &pending, &pending_end))
+        if (!block_set_next(&private->pending, at, &pending, &pending_end))
             pending = end;
         if (pending == at) {
             at = pending_end;
@@ -317,10 +317,10 @@ static int store_allocate(struct store *store, uint64_t at, uint64_t end) {
 
 /* Each pending run that begins in the range, whole, so that it can lie in one piece. */
 static int store_allocate_runs(struct store *store) {
-    const struct ext_pending *pending = &ext_inode_of(store->inode)->pending;
+    const struct block_set *pending = &ext_inode_of(store->inode)->pending;
     uint64_t at = store->first, start, end;
     int rc = 0;
-    while (rc == 0 && ext_pending_next(pending, at, &start, &end) && start < store->end) {
+    while (rc == 0 && block_set_next(pending, at, &start, &end) && start < store->end) {
         at = end;
         end = smaller(end, has_extents(store->inode) ? store->end + AHEAD_BLOCKS : store->end);
         rc = store_allocate(store, start, end);
@@ -330,10 +330,10 @@ static int store_allocate_runs(struct store *store) {
 
 /* What has been written becomes readable. */
 static int store_convert(const struct store *store) {
-    const struct ext_pending *pending = &ext_inode_of(store->inode)->pending;
+    const struct block_set *pending = &ext_inode_of(store->inode)->pending;
     uint64_t at = store->first, start, end, done;
     int rc = 0;
-    while (rc == 0 && ext_pending_next(pending, at, &start, &end) && start < store->end) {
+    while (rc == 0 && block_set_next(pending, at, &start, &end) && start < store->end) {
         at = smaller(end, store->end);
         for (; start < at && rc == 0; start += done)
             rc = ext_extent_allocate(store->inode, start, at - start, false, &done);
@@ -359,7 +359,7 @@ int ext_store_pages(struct inode *inode, const struct data_range *range,
     if (rc == 0 && store.unwritten)
         rc = store_convert(&store);
     if (rc == 0)
-        rc = ext_pending_remove(&private->pending, store.first, store.end);
+        rc = block_set_remove(&private->pending, store.first, store.end);
     if (rc == 0)
         ext_inode_of(inode)->stored_size = larger(private->stored_size, end);
     promise_set(inode, store.holes, promise_worst(inode));

@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/checksum.h"
 #include "layouts/ext/extent.h"
 

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/ext.h"
 #include "tests/unit/fixture.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "layouts/ext/bitmap.h"
+#include "fs/bitmap.h"
 #include "layouts/ext/buddy.h"
 #include "layouts/ext/ext.h"
 #include "tests/unit/fixture.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/ext, beside format.h. Bit arrays as they lie on disk: bit n is bit n % 8 of byte
+ * Layer: fs (no dependencies). Bit arrays as they lie on disk: bit n is bit n % 8 of byte
  * n / 8, which read as little-endian words of 64 bits is bit n % 64 of word n / 64.
  *
  * Invariant: the memory behind a bitmap is a whole number of 64-bit words (a block is), so that a
  * scan may look at the whole word that holds its last bit.
  */
-#ifndef LAYOUTFS_EXT_BITMAP_H
-#define LAYOUTFS_EXT_BITMAP_H
+#ifndef LAYOUTFS_BITMAP_H
+#define LAYOUTFS_BITMAP_H
 
 #include <stdbool.h>
 #include <string.h>
