@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, over log.h and the metadata files. Makes a checkpoint (the format's
+ * "segment construction"), in the contract's parts.
+ *
+ * Stages of nilfs_commit_begin, under the exclusive lock:
+ *   1. files: changed blocks of user files, in the order they were dirtied, go to the log (data by
+ *      offset, then nodes by level); their maps into the ifile's records;
+ *   2. the ifile's changed blocks; closed logs so far are written as they are;
+ *   3. cpfile: the checkpoint's slot; sufile: all segments this needs; repeated until the number of
+ *      blocks, and with it that of segments, no longer grows;
+ *   4. cpfile, sufile, DAT to the log; the DAT's pointers placed, bottom up;
+ *   5. super root; contents filled in and settled.
+ * nilfs_commit_write seals and writes what is left in core and flushes; then the super block if it
+ * is due. nilfs_commit_end: the next checkpoint's number.
+ *
+ * A data-only commit (fdatasync) of a file whose data are all that the open log has: that log is
+ * closed as a logical segment of its own, and nothing else happens.
+ */
+#ifndef LAYOUTFS_NILFS_CHECKPOINT_H
+#define LAYOUTFS_NILFS_CHECKPOINT_H
+
+#include "layouts/nilfs/log.h"
+
+int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
+int nilfs_commit_write(struct volume *volume);
+int nilfs_commit_end(struct volume *volume, int error);
+/* For recovery, the cleaner's single steps and unmount: all parts at once, under the exclusive
+ * lock. */
+int nilfs_checkpoint_now(struct nilfs *nilfs);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, over the buffer cache and bmap.h (which is over this, too, for nodes).
+ *
+ * A file as the format knows it: a block map and blocks. Clean blocks are in the buffer cache under
+ * their place on disk and are never changed there; changed ones are in core:
+ *
+ *  1. A block is in the tree of changed data blocks (by offset) or of changed nodes (by pointer)
+ *     exactly if it has been changed, or made, since the last checkpoint.
+ *  2. A changed block's pointer is new since the last checkpoint: a virtual block that is not
+ *     written yet, or, in the DAT, a stand-in (NILFS_STAND_IN and a number nobody else has) that
+ *     the checkpoint replaces by the disk block.
+ *  3. The block map has a changed block under its new pointer, so every node above it is changed.
+ *  4. A file with changed blocks, or whose map's root has changed, is `dirty`, on
+ *     nilfs->dirty_files (user files of the live tree only), and stays in core.
+ *
+ * A file of a checkpoint (cno != 0) is never changed.
+ */
+#ifndef LAYOUTFS_NILFS_FILE_H
+#define LAYOUTFS_NILFS_FILE_H
+
+#include <bsd/sys/tree.h>
+
+#include "fs/block_set.h"
+#include "layouts/nilfs/nilfs.h"
+
+#define NILFS_STAND_IN (UINT64_C(1) << 63)
+
+enum nilfs_pointers {
+    NILFS_PHYSICAL, /* disk blocks: the DAT's */
+    NILFS_SINGLE,   /* virtual; a replaced block's life is over at once: cpfile, sufile */
+    NILFS_MULTI,    /* virtual; a replaced block lives on in earlier checkpoints */
+};
+
+struct nilfs_block { /* a changed one */
+    RB_ENTRY(nilfs_block) link;
+    struct nilfs_file *file;
+    uint64_t key;     /* data: the offset; node: the pointer */
+    uint64_t pointer; /* node: == key */
+    uint32_t level;   /* 0: data */
+    uint8_t *data;    /* block_size bytes, owned */
+};
+RB_HEAD(nilfs_block_tree, nilfs_block);
+
+struct nilfs_file {
+    struct nilfs *nilfs;
+    uint64_t ino;
+    uint64_t cno; /* 0: of the live tree; else the checkpoint it belongs to */
+    enum nilfs_pointers pointers;
+    struct nilfs_disk_bmap bmap; /* the root, as on disk */
+    uint64_t sectors;            /* i_blocks: as found, plus and minus what was made and freed */
+    uint32_t references;         /* the in-core inode's, and one while dirty; others' views */
+    bool dirty;
+    bool
+        data_only_unsafe; /* changed in a way that a data-only log does not tell: size, being new */
+    bool device;          /* i_bmap is a device's code, not a map */
+    struct nilfs_block_tree data, nodes;
+    uint64_t changed_data, changed_nodes; /* in these trees */
+    struct block_set pending;             /* data.c: blocks reserved, not stored */
+    struct nilfs_dir_index *index;        /* dir_index.c: owned, or NULL */
+    TAILQ_ENTRY(nilfs_file) dirty_link;
+    UT_hash_handle hh; /* nilfs->files */
+    /* the DAT only */
+    uint64_t stand_ins; /* handed out */
+};
+
+/* A new file structure, with one reference. Not in nilfs->files. `map`: the bmap and i_blocks are
+ * taken from there; NULL: an empty map. */
+int nilfs_file_new(struct nilfs *nilfs, uint64_t ino, uint64_t cno, enum nilfs_pointers pointers,
+                   const struct nilfs_disk_inode *map, struct nilfs_file **file);
+void nilfs_file_hold(struct nilfs_file *file);
+/* The last reference frees it (out of nilfs->files, too) and drops its changed blocks. NULL ok. */
+void nilfs_file_put(struct nilfs_file *file);
+/* Notes that the file has changed: on the list, with a reference, if it is a user's. */
+void nilfs_file_mark_dirty(struct nilfs_file *file);
+/* For checkpoint.c: off the list again; its changed blocks have been taken. Puts the reference. */
+void nilfs_file_mark_clean(struct nilfs_file *file);
+
+/* --- reading: shared lock --- */
+struct nilfs_view { /* of one block, until nilfs_view_put or the next change to the file */
+    const uint8_t *data;
+    struct buffer *buffer; /* NULL: a changed block */
+};
+static inline void nilfs_view_put(struct nilfs_view *view) {
+    buffer_put(view->buffer); /* NULL is allowed */
+    view->buffer = NULL;
+}
+/* -ENOENT: a hole; -EUCLEAN, -EIO. */
+int nilfs_file_read(struct nilfs_file *file, uint64_t offset, enum purpose purpose,
+                    struct nilfs_view *view);
+/* The disk block of what `pointer` says (never of a changed block): -EUCLEAN. */
+int nilfs_file_address(struct nilfs_file *file, uint64_t pointer, uint64_t *block);
+
+/* --- changing: exclusive lock. Errors are for nilfs_fail where something has changed already ---
+ */
+/* The block for changing, copied or found; *data is valid until the block is deleted or the next
+ * checkpoint. -ENOENT: a hole. */
+int nilfs_file_change(struct nilfs_file *file, uint64_t offset, uint8_t **data);
+/* As nilfs_file_change; a hole becomes a block of zeros (*made true). made may be NULL. */
+int nilfs_file_make(struct nilfs_file *file, uint64_t offset, uint8_t **data, bool *made);
+/* Frees [from, to): data blocks, changed or not, their pointers ended. Holes are passed over. */
+int nilfs_file_free(struct nilfs_file *file, uint64_t from, uint64_t to);
+/* For data that do not become a changed block (invariant 3 of nilfs.h): gives the block at `offset`
+ * a new pointer, ending the old one's life, or makes it. */
+int nilfs_file_renew(struct nilfs_file *file, uint64_t offset, uint64_t *pointer);
+/* For the cleaner and the DAT: makes the block at `offset` a changed one if it is not (data). */
+static inline int nilfs_file_touch(struct nilfs_file *file, uint64_t offset) {
+    uint8_t *data;
+    return nilfs_file_change(file, offset, &data);
+}
+/* After its place is known: the block is clean, its contents are in the buffer cache under `block`,
+ * pinned (the caller unpins when written). The nilfs_block is gone. *buffer is referenced. */
+int nilfs_block_settle(struct nilfs_block *changed, uint64_t block, struct buffer **buffer);
+
+/* --- nodes: for btree*.c --- */
+/* The node, validated (level, count, order): -EUCLEAN. */
+int nilfs_node_read(struct nilfs_file *file, uint64_t pointer, uint32_t level,
+                    struct nilfs_view *view);
+/* The node under a new pointer for changing; or as it is when it is a changed one. The caller puts
+ * (*node)->pointer into the parent. */
+int nilfs_node_change(struct nilfs_file *file, uint64_t pointer, uint32_t level,
+                      struct nilfs_block **node);
+/* A new, zeroed node. `goal`: a pointer to be near. */
+int nilfs_node_make(struct nilfs_file *file, uint32_t level, uint64_t goal,
+                    struct nilfs_block **node);
+/* The node is no longer part of the map: pointer ended, block dropped. */
+int nilfs_node_free(struct nilfs_file *file, uint64_t pointer);
+/* For checkpoint.c on the DAT: the changed node's stand-in becomes `pointer`. */
+void nilfs_node_rename(struct nilfs_block *node, uint64_t pointer);
+
+int nilfs_block_compare(const struct nilfs_block *a, const struct nilfs_block *b);
+RB_PROTOTYPE(nilfs_block_tree, nilfs_block, link, nilfs_block_compare)
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, the top: what its files implement of the contract (fs/layout.h), which
+ * layout.c puts together. Each function's promise is the contract's.
+ */
+#ifndef LAYOUTFS_NILFS_LAYOUT_H
+#define LAYOUTFS_NILFS_LAYOUT_H
+
+#include "layouts/nilfs/nilfs.h"
+
+extern const struct option_spec nilfs_option_table[]; /* options.c */
+
+/* format.c */
+int nilfs_format(struct device *device, const struct options *options);
+int nilfs_probe(struct device *device, struct probe_result *result);
+/* mount.c */
+int nilfs_mount(struct volume *volume, const struct options *options);
+int nilfs_unmount(struct volume *volume);
+int nilfs_statfs(struct volume *volume, struct volume_usage *usage);
+/* inode.c */
+int nilfs_inode_load(struct inode *inode);
+int nilfs_inode_store(struct inode *inode);
+int nilfs_inode_create(struct inode *dir, struct inode *inode);
+int nilfs_inode_free(struct inode *inode);
+void nilfs_inode_evict(struct inode *inode);
+int nilfs_symlink_write(struct inode *inode, const char *target, uint32_t length);
+int nilfs_symlink_read(struct inode *inode, char *target);
+/* dir.c */
+int nilfs_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_t *ino);
+int nilfs_dir_insert(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
+int nilfs_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
+int nilfs_dir_rename(const struct rename *rename);
+int nilfs_dir_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);
+int nilfs_dir_empty(struct inode *dir);
+/* data.c */
+int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length);
+int nilfs_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+int nilfs_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+int nilfs_truncate(struct inode *inode, uint64_t size);
+int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length);
+int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent);
+struct inode *nilfs_commit_data(struct volume *volume);
+/* cleaner.c */
+int nilfs_idle(struct volume *volume, int64_t now_ns, int64_t *next_ns);
+/* check.c, describe.c */
+int nilfs_check(struct device *device, const struct log *log, struct check_report *report);
+int nilfs_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
+                   json_t **object);
+int nilfs_explain(struct inode *inode, json_t **object);
+
+#endif

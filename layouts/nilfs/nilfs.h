@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, the centre: the mounted volume, which all files of the folder share.
+ *
+ * NILFS2 as a layout, from the bottom up:
+ *
+ *     format.h     structures on disk        crc, super, format (mkfs)
+ *     file         a file's blocks: clean ones in the buffer cache, changed ones in core
+ *     bmap, btree  where a file's blocks are: offset -> pointer
+ *     palloc       numbered entries in a file: the DAT's and the ifile's
+ *     dat          virtual block -> disk block, and in which checkpoints it is alive
+ *     ifile, cpfile, sufile    inodes; checkpoints; segments
+ *     log          a log under construction, log_read: one on disk
+ *     checkpoint   what makes a checkpoint out of all that has changed; commit: its parts
+ *     recovery     the newest checkpoint, and what was written after it
+ *     inode, dir, data         the contract's files; layout: the contract itself
+ *     history, cleaner, check, describe
+ *
+ * Invariants of the volume in core:
+ *  1. Nothing on disk that the newest checkpoint, a snapshot, or a checkpoint younger than the
+ *     cleaner's protection reaches is ever overwritten; new blocks go behind the newest log, or
+ *     into segments that were clean in the newest durable checkpoint.
+ *  2. A changed block of a file (data of metadata files and directories, and nodes) is in core, in
+ *     its file's tree of changed blocks, from the first change until the next checkpoint has given
+ *     it its place on disk. It gets a new pointer with the first change (dat.h; a stand-in in the
+ *     DAT, file.h), and the nodes above it, up to the root, are changed blocks, too.
+ *  3. Data of regular files pass through the page cache: `store` gives each block a new pointer and
+ *     puts it in the open log at once (log.h), so that it has its place on disk; it is no changed
+ *     block.
+ *  4. `cno` is the number of the checkpoint under construction; all that is ended or begun in the
+ *     DAT is so with this number.
+ *
+ * Locking: as the contract; changes happen under the volume's exclusive lock, and commit_write
+ * touches only struct nilfs_commit. An error in the middle of a change (memory, an unreadable node)
+ * leaves the volume in core inconsistent: nilfs_fail, after which no checkpoint is made.
+ */
+#ifndef LAYOUTFS_NILFS_NILFS_H
+#define LAYOUTFS_NILFS_NILFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "fs/arena.h"
+#include "fs/volume.h"
+#include "layouts/nilfs/format.h"
+
+struct nilfs_file;
+struct nilfs_log;
+struct nilfs_cleaner;
+struct nilfs_history;
+
+struct nilfs_geometry { /* of the volume, validated */
+    uint32_t block_bits, block_size;
+    uint32_t sectors_per_block; /* 512-byte units */
+    uint64_t blocks;            /* of the device, whole ones */
+    uint64_t segments;
+    uint32_t segment_blocks;
+    uint64_t first_data_block; /* where segment 0 starts */
+    uint32_t reserved_percent;
+    uint32_t crc_seed;
+    uint32_t inode_size, dat_entry_size, checkpoint_size, usage_size; /* bytes on disk */
+    uint32_t node_children; /* most in a B-tree node other than a root */
+};
+
+static inline uint64_t nilfs_segment_start(const struct nilfs_geometry *g, uint64_t segment) {
+    return segment == 0 ? g->first_data_block : segment * g->segment_blocks;
+}
+static inline uint64_t nilfs_segment_end(const struct nilfs_geometry *g, uint64_t segment) {
+    return (segment + 1) * g->segment_blocks; /* the block behind it */
+}
+/* Of a valid block. */
+static inline uint64_t nilfs_segment_of(const struct nilfs_geometry *g, uint64_t block) {
+    return block / g->segment_blocks;
+}
+static inline bool nilfs_block_valid(const struct nilfs_geometry *g, uint64_t block) {
+    return block >= g->first_data_block && block / g->segment_blocks < g->segments;
+}
+/* Segments that only the cleaner, deletions and checkpoints may use up:
+ * max(8, ceil(segments * percent / 100)). */
+uint64_t nilfs_reserved_segments(const struct nilfs_geometry *g);
+
+/* Where the next log goes. */
+struct nilfs_position {
+    uint64_t segment;  /* being filled */
+    uint64_t next;     /* to be filled after it: already marked dirty in the sufile */
+    uint64_t sequence; /* of the segment's logs */
+    uint64_t block;    /* the next log's first block; segment's end: it is full */
+};
+
+/* The two super blocks; see super.h. */
+struct nilfs_supers {
+    struct nilfs_disk_super copy[2]; /* [0]: the current one */
+    uint64_t offset[2];              /* bytes: where each lies */
+    bool present[2];
+    uint64_t writes;      /* of super blocks since mount */
+    uint64_t written_seq; /* sequence that the current one names */
+    int64_t written_ns;   /* clock time of the last write */
+    bool due;             /* a log with a super root is in another segment than written_seq's */
+};
+
+struct nilfs_options {
+    uint64_t checkpoint; /* cp=: 0, or the one to show read-only */
+    bool barrier, strict, discard, recover, history;
+    int64_t interval_ns;
+};
+
+struct nilfs {
+    struct volume *volume;
+    struct buffer_cache *buffers;
+    struct nilfs_geometry geometry;
+    struct nilfs_options options;
+    struct nilfs_supers supers;
+
+    struct nilfs_file *dat, *cpfile, *sufile; /* owned */
+    struct nilfs_file *ifile; /* owned: of the live tree, or of options.checkpoint */
+    struct nilfs_file *files; /* uthash by ino: user files of the live tree that are in core */
+    TAILQ_HEAD(nilfs_dirty_files, nilfs_file) dirty_files; /* in the order they were changed */
+    uint64_t dirty_blocks;                                 /* changed blocks of all files */
+    uint64_t pending_blocks; /* reserved for data that are not stored yet */
+    struct recycler block_memory, block_records, node_marks;
+
+    uint64_t cno;            /* see invariant 4 */
+    uint64_t newest;         /* the newest checkpoint; cno - 1 */
+    uint64_t inodes_count;   /* of users, the root included */
+    uint64_t blocks_count;   /* data and node blocks of user files and the ifile */
+    uint64_t clean_segments; /* as the sufile in core has it */
+    int64_t nongc_time;      /* seconds: sr_nongc_ctime */
+    uint32_t next_generation;
+    bool user_changes; /* since the newest checkpoint: else the next is minor */
+    bool chain_broken; /* the super block must be written after the next checkpoint ("discontinued")
+                        */
+    bool failed;
+
+    struct nilfs_position position;
+    uint64_t *spares; /* owned: segments allocated ahead for a construction */
+    uint32_t spare_count, spare_room;
+    struct nilfs_log *log;       /* open, or NULL */
+    bool segment_open;           /* logs of an unfinished logical segment have been closed */
+    uint64_t logged_blocks;      /* of the logical segment's closed logs */
+    struct nilfs_commit *commit; /* owned; see checkpoint.h */
+
+    struct nilfs_cleaner *cleaner; /* owned; NULL: none */
+    struct nilfs_history *history; /* owned; NULL: not asked for */
+};
+
+static inline struct nilfs *nilfs_of(const struct volume *volume) {
+    return volume->layout_data;
+}
+
+/* The in-core inode's private part. */
+struct nilfs_inode {
+    struct nilfs_file *file; /* referenced (nilfs_file_hold), or NULL: of a synthetic directory */
+};
+static inline struct nilfs_inode *nilfs_inode_of(struct inode *inode) {
+    return inode_private(inode);
+}
+
+/* -EUCLEAN, after a sentence "VOLUME: nilfs: ..." that names structure and block. */
+int nilfs_corrupt(const struct nilfs *nilfs, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Something failed in the middle of a change: stops the volume (volume_fail); returns `error`. */
+int nilfs_fail(struct nilfs *nilfs, int error);
+/* Seconds since 1970, of the volume's clock. */
+int64_t nilfs_now(const struct nilfs *nilfs);
+/* 0, or -ENOSPC: too few clean segments for `more` more changed blocks; see formats: ENOSPC when
+ * clean <= reserved + changed / segment_blocks + 1. Asked by whatever adds blocks, before it
+ * changes anything; deletions, truncations, checkpoints and the cleaner do not ask. */
+int nilfs_space(const struct nilfs *nilfs, uint64_t more);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, over log_read.h. What mount finds: the newest log with a super root, and
+ * data-only logs behind it.
+ */
+#ifndef LAYOUTFS_NILFS_RECOVERY_H
+#define LAYOUTFS_NILFS_RECOVERY_H
+
+#include "layouts/nilfs/log_read.h"
+
+struct nilfs_found {
+    struct nilfs_log_head newest; /* has a super root */
+    uint64_t cno;
+    /* Data-only logs behind it: from pending_start to pending_end; 0: none. */
+    uint64_t pending_start, pending_start_sequence, pending_end;
+    uint64_t last_sequence; /* of the last valid log seen */
+    uint64_t last_next;     /* its next_block */
+};
+
+/* From the current super block's cursor on; `clean`: only the log it names. -EUCLEAN: that log is
+ * not valid, or has no super root. */
+int nilfs_recovery_find(struct nilfs *nilfs, bool clean, struct nilfs_found *found);
+/* Reads the super root and sets up nilfs->dat, cpfile, sufile, ifile (of options.checkpoint, if
+ * set), cno, counts and position. */
+int nilfs_recovery_open(struct nilfs *nilfs, const struct nilfs_found *found);
+/* Applies the data-only logs. Read-only volumes: in core only. Else writes a checkpoint into a
+ * fresh segment and the super block (docs/nilfs2-format.md, "mount and recovery"). */
+int nilfs_recovery_roll_forward(struct nilfs *nilfs, const struct nilfs_found *found);
+
+#endif

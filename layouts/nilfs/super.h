@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, over the device. The two super blocks: validation, choice, and when which
+ * is written (docs/nilfs2-format.md, "super blocks").
+ */
+#ifndef LAYOUTFS_NILFS_SUPER_H
+#define LAYOUTFS_NILFS_SUPER_H
+
+#include "layouts/nilfs/nilfs.h"
+
+uint64_t nilfs_super_second_offset(uint64_t device_bytes);
+/* Magic, s_bytes and checksum. */
+bool nilfs_super_valid(const struct nilfs_disk_super *super, const uint8_t raw[NILFS_SUPER_SIZE]);
+/* Sets s_sum. */
+void nilfs_super_seal(struct nilfs_disk_super *super);
+/* Reads both, puts the better one in copy[0]. -ENODEV: neither is valid. Logs nothing. */
+int nilfs_super_read(struct device *device, struct nilfs_supers *supers);
+/* The geometry the current one describes, validated against the device; unknown incompatible
+ * features: -ENOTSUP by name; -EUCLEAN with a sentence. */
+int nilfs_super_geometry(const struct nilfs_supers *supers, struct device *device,
+                         const struct log *log, struct nilfs_geometry *geometry);
+/* Falls back to the other one: -EUCLEAN when there is none. */
+int nilfs_super_fall_back(struct nilfs_supers *supers);
+/* A mount for writing: count, time, not clean; both are written and name the same log. */
+int nilfs_super_mounted(struct nilfs *nilfs);
+/* Names the newest log with a super root; alternates. Flushes before, so that what it names is
+ * durable, and after. */
+int nilfs_super_write(struct nilfs *nilfs, uint64_t cno, uint64_t block, uint64_t sequence,
+                      uint64_t clean_segments);
+/* Unmount: clean. */
+int nilfs_super_unmounted(struct nilfs *nilfs);
+/* s_last_seq of the older copy: segments of this and later sequences are not to be cleaned. */
+uint64_t nilfs_super_protected_sequence(const struct nilfs *nilfs);
+
+#endif
