@@ -12,7 +12,8 @@
  *   4. cpfile, sufile, DAT to the log; the DAT's pointers placed, bottom up;
  *   5. super root; contents filled in and settled.
  * nilfs_commit_write seals and writes what is left in core and flushes; then the super block if it
- * is due. nilfs_commit_end: the next checkpoint's number.
+ * is due. nilfs_commit_end: the new checkpoint is the newest. What changes after nilfs_commit_begin
+ * is the next checkpoint's, so nilfs->cno is advanced there already.
  *
  * A data-only commit (fdatasync) of a file whose data are all that the open log has: that log is
  * closed as a logical segment of its own, and nothing else happens.
@@ -26,7 +27,11 @@ int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_onl
 int nilfs_commit_write(struct volume *volume);
 int nilfs_commit_end(struct volume *volume, int error);
 /* For recovery, the cleaner's single steps and unmount: all parts at once, under the exclusive
- * lock. */
+ * lock. -EBUSY: a commit is between its begin and its end. */
 int nilfs_checkpoint_now(struct nilfs *nilfs);
+bool nilfs_commit_busy(const struct nilfs *nilfs);
+/* Frees nilfs->commit, the open log and the spares, written or not; for unmount, and a mount that
+ * fails. */
+void nilfs_commit_free(struct nilfs *nilfs);
 
 #endif
