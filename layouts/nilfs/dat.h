@@ -23,13 +23,17 @@ struct nilfs_life {
 int nilfs_dat_life(struct nilfs *nilfs, uint64_t vblock, struct nilfs_life *life);
 /* The disk block; -EUCLEAN also when there is none, or it is outside the segments. Shared. */
 int nilfs_dat_lookup(struct nilfs *nilfs, uint64_t vblock, uint64_t *block);
+/* The same for `count` of them, which is cheaper when neighbours are near each other. */
+int nilfs_dat_lookup_run(struct nilfs *nilfs, const uint64_t *vblocks, uint32_t count,
+                         uint64_t *blocks);
 /* `goal`: a virtual block to be near; 0: by the file's number. */
 int nilfs_dat_allocate(struct nilfs *nilfs, uint64_t ino, uint64_t goal, uint64_t *vblock);
 /* The end of its life in the checkpoint under construction. */
 int nilfs_dat_end(struct nilfs *nilfs, uint64_t vblock, bool single);
-/* It is written at `block` for the checkpoint under construction. */
+/* It is written at `block` for the checkpoint under construction, in which it was allocated: no
+ * block of the DAT becomes a changed one. */
 int nilfs_dat_place(struct nilfs *nilfs, uint64_t vblock, uint64_t block);
-/* The cleaner has copied it to `block`. */
+/* The cleaner has copied it to `block`; its DAT block becomes a changed one. */
 int nilfs_dat_move(struct nilfs *nilfs, uint64_t vblock, uint64_t block);
 /* The cleaner frees a dead one. */
 int nilfs_dat_free(struct nilfs *nilfs, uint64_t vblock);

@@ -32,6 +32,8 @@ enum nilfs_pointers {
     NILFS_MULTI,    /* virtual; a replaced block lives on in earlier checkpoints */
 };
 
+struct nilfs_palloc_cursor;
+
 struct nilfs_block { /* a changed one */
     RB_ENTRY(nilfs_block) link;
     struct nilfs_file *file;
@@ -60,6 +62,10 @@ struct nilfs_file {
     struct nilfs_dir_index *index;        /* dir_index.c: owned, or NULL */
     TAILQ_ENTRY(nilfs_file) dirty_link;
     UT_hash_handle hh; /* nilfs->files */
+    /* Grows whenever a changed data block goes (settled, freed): pointers to contents of before are
+     * not to be used any more. */
+    uint64_t generation;
+    struct nilfs_palloc_cursor *cursor; /* palloc.c: owned (plain memory), or NULL */
     /* the DAT only */
     uint64_t stand_ins; /* handed out */
 };

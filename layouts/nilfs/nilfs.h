@@ -135,6 +135,10 @@ struct nilfs {
     bool failed;
 
     struct nilfs_position position;
+    struct nilfs_freed { /* sufile.c: segments that are not to be allocated yet, ascending */
+        uint64_t segment, cno;
+    } * freed; /* owned */
+    size_t freed_count, freed_room;
     uint64_t *spares; /* owned: segments allocated ahead for a construction */
     uint32_t spare_count, spare_room;
     struct nilfs_log *log;       /* open, or NULL */
