@@ -27,7 +27,9 @@ enum nilfs_log_checks { NILFS_CHECK_SUMMARY = 1, NILFS_CHECK_DATA = 2 };
 int nilfs_log_read(struct device *device, const struct nilfs_geometry *g, uint64_t block,
                    unsigned checks, struct nilfs_log_head *head, bool *valid, const char **reason);
 /* Calls visit for every payload block but the super root, in order, with its place. Stops when it
- * answers other than 0, and returns that. -EUCLEAN: items and header contradict each other. */
+ * answers other than 0, and returns that. -EUCLEAN, with a sentence: items and header contradict
+ * each other. Of a node of a file other than the DAT the log tells neither level nor key: its item
+ * has level 1 and offset 0. */
 typedef int (*nilfs_item_visit)(void *context, const struct nilfs_log_item *item, uint64_t block);
 int nilfs_log_items(struct device *device, const struct nilfs_geometry *g,
                     const struct nilfs_log_head *head, nilfs_item_visit visit, void *context);

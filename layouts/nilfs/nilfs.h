@@ -98,12 +98,21 @@ struct nilfs_supers {
     uint64_t written_seq; /* sequence that the current one names */
     int64_t written_ns;   /* clock time of the last write */
     bool due;             /* a log with a super root is in another segment than written_seq's */
+    struct nilfs_cursor { /* the newest durable log with a super root */
+        uint64_t cno, block, sequence;
+    } newest;
+};
+
+enum nilfs_errors { /* errors=: what to do when damage is found */
+                    NILFS_ERRORS_RO,
+                    NILFS_ERRORS_CONTINUE,
 };
 
 struct nilfs_options {
     uint64_t checkpoint; /* cp=: 0, or the one to show read-only */
     bool barrier, strict, discard, recover, history;
-    int64_t interval_ns;
+    enum nilfs_errors errors;
+    int64_t interval_ns; /* 0: as the super block says */
 };
 
 struct nilfs {
@@ -162,7 +171,8 @@ static inline struct nilfs_inode *nilfs_inode_of(struct inode *inode) {
     return inode_private(inode);
 }
 
-/* -EUCLEAN, after a sentence "VOLUME: nilfs: ..." that names structure and block. */
+/* -EUCLEAN, after a sentence "VOLUME: nilfs: ..." that names structure and block; with errors=
+ * remount-ro nothing more is written then. Under any lock. */
 int nilfs_corrupt(const struct nilfs *nilfs, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Something failed in the middle of a change: stops the volume (volume_fail); returns `error`. */

@@ -24,11 +24,18 @@ int nilfs_super_fall_back(struct nilfs_supers *supers);
 /* A mount for writing: count, time, not clean; both are written and name the same log. */
 int nilfs_super_mounted(struct nilfs *nilfs);
 /* Names the newest log with a super root; alternates. Flushes before, so that what it names is
- * durable, and after. */
+ * durable, and after. One thread at a time, with or without a lock: it touches supers only. */
 int nilfs_super_write(struct nilfs *nilfs, uint64_t cno, uint64_t block, uint64_t sequence,
                       uint64_t clean_segments);
-/* Unmount: clean. */
-int nilfs_super_unmounted(struct nilfs *nilfs);
+/* A log with a super root has become durable: what the super blocks may name from now on. */
+void nilfs_super_logged(struct nilfs *nilfs, uint64_t cno, uint64_t block, uint64_t sequence);
+/* Is it time to write one? Not while all stays in the segment that the current one names; else in
+ * a sync, or ten seconds after the last time. With a broken chain of logs, at once. */
+bool nilfs_super_wanted(const struct nilfs *nilfs, bool sync);
+/* Damage was found: into both, at once. */
+int nilfs_super_note_error(struct nilfs *nilfs);
+/* Unmount: clean, with the cursor at what nilfs_super_logged was told last. Flushes around it. */
+int nilfs_super_unmounted(struct nilfs *nilfs, uint64_t clean_segments);
 /* s_last_seq of the older copy: segments of this and later sequences are not to be cleaned. */
 uint64_t nilfs_super_protected_sequence(const struct nilfs *nilfs);
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/nilfs, the centre. What all files of the folder ask of the mounted volume.
+ * Interface: layouts/nilfs/nilfs.h.
+ */
+#include "layouts/nilfs/nilfs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layouts/nilfs/super.h"
+
+#define RESERVED_SEGMENTS_MIN UINT64_C(8)
+
+uint64_t nilfs_reserved_segments(const struct nilfs_geometry *g) {
+    uint64_t part = g->segments / 100 * g->reserved_percent +
+                    (g->segments % 100 * g->reserved_percent + 99) / 100;
+
+    return part > RESERVED_SEGMENTS_MIN ? part : RESERVED_SEGMENTS_MIN;
+}
+
+/* Under the shared lock, too: the super blocks are left to unmount, which sees that the volume has
+ * failed. */
+int nilfs_corrupt(const struct nilfs *nilfs, const char *format, ...) {
+    struct volume *volume = nilfs->volume;
+    char sentence[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    log_error(volume->log, "%s: nilfs: %s", volume->name, sentence);
+    if (!volume->read_only && nilfs->options.errors == NILFS_ERRORS_RO)
+        volume_fail(volume, false);
+    return -EUCLEAN;
+}
+
+int nilfs_fail(struct nilfs *nilfs, int error) {
+    struct volume *volume = nilfs->volume;
+
+    if (nilfs->failed || error == 0)
+        return error;
+    nilfs->failed = true;
+    log_error(volume->log,
+              "%s: nilfs: a change was cut short: %s; nothing more is written, and the volume will "
+              "be as it was at checkpoint %" PRIu64,
+              volume->name, strerror(-error), nilfs->newest);
+    if (!volume->read_only)
+        (void)nilfs_super_note_error(nilfs); /* what has failed already is what counts */
+    volume_fail(volume, false);
+    return error;
+}
+
+int64_t nilfs_now(const struct nilfs *nilfs) {
+    return clock_calendar(nilfs->volume->clock).seconds;
+}
+
+int nilfs_space(const struct nilfs *nilfs, uint64_t more) {
+    const struct nilfs_geometry *g = &nilfs->geometry;
+    uint64_t changed = nilfs->dirty_blocks + nilfs->pending_blocks;
+    uint64_t needed;
+
+    if (__builtin_add_overflow(changed, more, &changed) ||
+        __builtin_add_overflow(changed / g->segment_blocks + 1, nilfs_reserved_segments(g),
+                               &needed))
+        return -ENOSPC;
+    return nilfs->clean_segments > needed ? 0 : -ENOSPC;
+}
