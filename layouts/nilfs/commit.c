@@ -1,5 +1,191 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/nilfs. Interface: layouts/nilfs/checkpoint.h.
+ * Layer: layouts/nilfs. Interface: layouts/nilfs/checkpoint.h. The contract's parts of a commit.
+ *
+ * Between its begin and its end new logs may be opened behind it, and even written before it is:
+ * whoever reads the chain of logs comes through the commit's own first, so that they do not exist
+ * as long as those do not.
  */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/layout.h"
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/log_internal.h"
+#include "layouts/nilfs/sufile.h"
+#include "layouts/nilfs/super.h"
+
+/* How old the super block may get while checkpoints are made; older, it takes longer to find the
+ * newest of them after a crash. */
+#define SUPER_AGE_NS (INT64_C(10) * 1000 * 1000 * 1000)
+
+bool nilfs_commit_busy(const struct nilfs *nilfs) {
+    return nilfs->commit && nilfs->commit->busy;
+}
+
+static void logs_free(struct nilfs *nilfs) {
+    struct nilfs_log *log;
+
+    while ((log = STAILQ_FIRST(&nilfs->commit->logs))) {
+        STAILQ_REMOVE_HEAD(&nilfs->commit->logs, link);
+        nilfs_log_free(nilfs, log);
+    }
+}
+
+void nilfs_commit_free(struct nilfs *nilfs) {
+    if (nilfs->commit) {
+        logs_free(nilfs);
+        free(nilfs->commit->written);
+        free(nilfs->commit);
+        nilfs->commit = NULL;
+    }
+    nilfs_log_free(nilfs, nilfs->log);
+    nilfs->log = NULL;
+    free(nilfs->spares);
+    nilfs->spares = NULL;
+    nilfs->spare_count = nilfs->spare_room = 0;
+}
+
+/* --- begin ------------------------------------------------------------------------------------
+ */
+
+static bool anything_changed(const struct nilfs *nilfs) {
+    return nilfs->user_changes || nilfs->dirty_blocks > 0 || nilfs->log || nilfs->segment_open ||
+           nilfs->chain_broken || !TAILQ_EMPTY(&nilfs->dirty_files);
+}
+
+enum data_only { DATA_ONLY_NOTHING, DATA_ONLY_LOG, DATA_ONLY_NOT };
+
+/* May a log of the file's data alone make it durable? All its data since the last checkpoint are in
+ * logs of their own, or in the open one. */
+static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode *inode) {
+    const struct nilfs_file *file = inode ? nilfs_inode_of(inode)->file : NULL;
+
+    if (!file || nilfs->options.strict || nilfs->segment_open || nilfs->chain_broken ||
+        file->data_only_unsafe || file->changed_data > 0)
+        return DATA_ONLY_NOT;
+    if (!nilfs->log)
+        return DATA_ONLY_NOTHING;
+    return nilfs->log->ino == file->ino ? DATA_ONLY_LOG : DATA_ONLY_NOT;
+}
+
+static int begin_data_only(struct nilfs *nilfs) {
+    struct nilfs_commit *commit = nilfs->commit;
+    int error;
+
+    commit->collecting = true;
+    error = nilfs_log_close(nilfs, NILFS_LOG_BEGIN | NILFS_LOG_END | NILFS_LOG_DATA_ONLY, NULL);
+    commit->collecting = false;
+    commit->data_only = true;
+    commit->super_due = false;
+    return error;
+}
+
+static bool super_due(const struct nilfs *nilfs) {
+    const struct nilfs_supers *supers = &nilfs->supers;
+
+    if (nilfs->chain_broken)
+        return true;
+    return supers->due && clock_now(nilfs->volume->clock) - supers->written_ns >= SUPER_AGE_NS;
+}
+
+/* What changes from here on is the next checkpoint's. */
+static int begin_checkpoint(struct nilfs *nilfs) {
+    struct nilfs_commit *commit = nilfs->commit;
+    int error = nilfs_checkpoint_collect(nilfs);
+
+    if (error)
+        return error;
+    commit->cno = nilfs->cno++;
+    commit->clean_segments = nilfs->clean_segments;
+    commit->written_count = 0;
+    commit->data_only = false;
+    if (commit->sequence != nilfs->supers.written_seq)
+        nilfs->supers.due = true;
+    commit->super_due = super_due(nilfs);
+    nilfs->logged_blocks = 0;
+    nilfs->user_changes = false;
+    return 0;
+}
+
+int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
+    struct nilfs *nilfs = nilfs_of(volume);
+    enum data_only kind = data_only ? data_only_possible(nilfs, inode) : DATA_ONLY_NOT;
+    int error;
+
+    *needed = false;
+    if (nilfs->failed)
+        return -EROFS;
+    if (!anything_changed(nilfs) || kind == DATA_ONLY_NOTHING)
+        return 0;
+    error = nilfs_commit_ready(nilfs);
+    if (error)
+        return error;
+    error = kind == DATA_ONLY_LOG ? begin_data_only(nilfs) : begin_checkpoint(nilfs);
+    if (error)
+        return nilfs_fail(nilfs, error);
+    nilfs->commit->busy = true;
+    *needed = true;
+    return 0;
+}
+
+/* --- write and end ----------------------------------------------------------------------------
+ */
+
+int nilfs_commit_write(struct volume *volume) {
+    struct nilfs *nilfs = nilfs_of(volume);
+    struct nilfs_commit *commit = nilfs->commit;
+    struct device_batch batch = {0};
+    struct nilfs_log *log;
+    int error = 0, waited;
+
+    STAILQ_FOREACH (log, &commit->logs, link) {
+        nilfs_log_seal(&nilfs->geometry, log);
+        error = nilfs_log_write(volume->device, &nilfs->geometry, log, &batch);
+        if (error)
+            break;
+    }
+    waited = device_wait(volume->device, &batch);
+    if (!error)
+        error = waited;
+    if (error)
+        return error;
+    if (commit->super_due) /* flushes before and after */
+        return nilfs_super_write(nilfs, commit->cno, commit->log_block, commit->sequence,
+                                 commit->clean_segments);
+    return nilfs->options.barrier ? device_flush(volume->device) : 0;
+}
+
+int nilfs_commit_end(struct volume *volume, int error) {
+    struct nilfs *nilfs = nilfs_of(volume);
+    struct nilfs_commit *commit = nilfs->commit;
+
+    logs_free(nilfs);
+    commit->busy = false;
+    if (error) {
+        log_error(volume->log, "%s: nilfs: checkpoint %llu could not be written", volume->name,
+                  (unsigned long long)(commit->data_only ? nilfs->cno : commit->cno));
+        return nilfs_fail(nilfs, error);
+    }
+    if (commit->data_only)
+        return 0;
+    nilfs->newest = commit->cno;
+    nilfs->newest_block = commit->log_block;
+    nilfs->newest_sequence = commit->sequence;
+    if (commit->super_due)
+        nilfs->chain_broken = false;
+    nilfs_sufile_release_freed(nilfs, commit->cno);
+    return 0;
+}
+
+int nilfs_checkpoint_now(struct nilfs *nilfs) {
+    bool needed;
+    int error;
+
+    if (nilfs_commit_busy(nilfs))
+        return -EBUSY;
+    error = nilfs_commit_begin(nilfs->volume, NULL, false, &needed);
+    if (error || !needed)
+        return error;
+    return nilfs_commit_end(nilfs->volume, nilfs_commit_write(nilfs->volume));
+}

@@ -59,12 +59,12 @@ struct nilfs_commit {
     bool counted;    /* ...and no segment may be allocated but the spares */
     bool busy;       /* from nilfs_commit_begin to nilfs_commit_end */
     struct nilfs_logs logs;
-    /* What nilfs_commit_write is told; super_root 0: a data-only log. */
+    /* What nilfs_commit_write is told. */
     uint64_t cno;
     uint64_t log_block, sequence; /* of the log with the super root */
-    uint64_t super_root;          /* block */
     uint64_t clean_segments;
-    bool super_due;
+    bool data_only; /* a file's data: the rest above says nothing */
+    bool super_due; /* the super block is to name this checkpoint */
 };
 
 /* nilfs->commit, made if need be. */
@@ -85,5 +85,9 @@ int nilfs_log_write(struct device *device, const struct nilfs_geometry *g,
                     const struct nilfs_log *log, struct device_batch *batch);
 /* NULL ok. Buffers are unpinned and put, copies freed. */
 void nilfs_log_free(struct nilfs *nilfs, struct nilfs_log *log);
+
+/* Stages 1 to 5 (checkpoint.h): all that has changed is in commit->logs afterwards, settled. An
+ * error is for nilfs_fail. */
+int nilfs_checkpoint_collect(struct nilfs *nilfs);
 
 #endif
