@@ -15,10 +15,6 @@
 #include "layouts/nilfs/sufile.h"
 #include "layouts/nilfs/super.h"
 
-/* How old the super block may get while checkpoints are made; older, it takes longer to find the
- * newest of them after a crash. */
-#define SUPER_AGE_NS (INT64_C(10) * 1000 * 1000 * 1000)
-
 bool nilfs_commit_busy(const struct nilfs *nilfs) {
     return nilfs->commit && nilfs->commit->busy;
 }
@@ -81,14 +77,6 @@ static int begin_data_only(struct nilfs *nilfs) {
     return error;
 }
 
-static bool super_due(const struct nilfs *nilfs) {
-    const struct nilfs_supers *supers = &nilfs->supers;
-
-    if (nilfs->chain_broken)
-        return true;
-    return supers->due && clock_now(nilfs->volume->clock) - supers->written_ns >= SUPER_AGE_NS;
-}
-
 /* What changes from here on is the next checkpoint's. */
 static int begin_checkpoint(struct nilfs *nilfs) {
     struct nilfs_commit *commit = nilfs->commit;
@@ -100,9 +88,7 @@ static int begin_checkpoint(struct nilfs *nilfs) {
     commit->clean_segments = nilfs->clean_segments;
     commit->written_count = 0;
     commit->data_only = false;
-    if (commit->sequence != nilfs->supers.written_seq)
-        nilfs->supers.due = true;
-    commit->super_due = super_due(nilfs);
+    commit->super_due = nilfs_super_wanted(nilfs, false);
     nilfs->logged_blocks = 0;
     nilfs->user_changes = false;
     return 0;
@@ -170,8 +156,7 @@ int nilfs_commit_end(struct volume *volume, int error) {
     if (commit->data_only)
         return 0;
     nilfs->newest = commit->cno;
-    nilfs->newest_block = commit->log_block;
-    nilfs->newest_sequence = commit->sequence;
+    nilfs_super_logged(nilfs, commit->cno, commit->log_block, commit->sequence);
     if (commit->super_due)
         nilfs->chain_broken = false;
     nilfs_sufile_release_freed(nilfs, commit->cno);

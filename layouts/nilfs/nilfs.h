@@ -131,12 +131,11 @@ struct nilfs {
     struct recycler block_memory, block_records, node_marks;
 
     uint64_t cno;    /* see invariant 4; already the next one while a checkpoint is being written */
-    uint64_t newest; /* the newest durable checkpoint... */
-    uint64_t newest_block, newest_sequence; /* ...and its log with the super root */
-    uint64_t inodes_count;                  /* of users, the root included */
-    uint64_t blocks_count;                  /* data and node blocks of user files and the ifile */
-    uint64_t clean_segments;                /* as the sufile in core has it */
-    int64_t nongc_time;                     /* seconds: sr_nongc_ctime */
+    uint64_t newest; /* the newest durable checkpoint; supers.newest says where */
+    uint64_t inodes_count;   /* of users, the root included */
+    uint64_t blocks_count;   /* data and node blocks of user files and the ifile */
+    uint64_t clean_segments; /* as the sufile in core has it */
+    int64_t nongc_time;      /* seconds: sr_nongc_ctime */
     uint32_t next_generation;
     bool user_changes; /* since the newest checkpoint: else the next is minor */
     bool chain_broken; /* the super block must be written after the next checkpoint ("discontinued")
