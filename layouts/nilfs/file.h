@@ -51,15 +51,15 @@ struct nilfs_file {
     enum nilfs_pointers pointers;
     struct nilfs_disk_bmap bmap; /* the root, as on disk */
     uint64_t sectors;            /* i_blocks: as found, plus and minus what was made and freed */
-    uint32_t references;         /* the in-core inode's, and one while dirty; others' views */
+    uint32_t references; /* the in-core inode's, one while dirty, others' views; files_mutex */
     bool dirty;
     bool
         data_only_unsafe; /* changed in a way that a data-only log does not tell: size, being new */
     bool device;          /* i_bmap is a device's code, not a map */
     struct nilfs_block_tree data, nodes;
-    uint64_t changed_data, changed_nodes; /* in these trees */
-    struct block_set pending;             /* data.c: blocks reserved, not stored */
-    struct nilfs_dir_index *index;        /* dir_index.c: owned, or NULL */
+    uint64_t changed_data, changed_nodes;  /* in these trees */
+    struct block_set pending;              /* data.c: blocks reserved, not stored */
+    struct nilfs_dir_index *_Atomic index; /* dir_index.c: owned, or NULL */
     TAILQ_ENTRY(nilfs_file) dirty_link;
     UT_hash_handle hh; /* nilfs->files */
     /* Grows whenever a changed data block goes (settled, freed): pointers to contents of before are
@@ -75,11 +75,16 @@ struct nilfs_file {
 int nilfs_file_new(struct nilfs *nilfs, uint64_t ino, uint64_t cno, enum nilfs_pointers pointers,
                    const struct nilfs_disk_inode *map, struct nilfs_file **file);
 void nilfs_file_hold(struct nilfs_file *file);
-/* The last reference frees it (out of nilfs->files, too) and drops its changed blocks. NULL ok. */
+/* The last reference frees it (out of nilfs->files, too), its changed blocks, set of pending blocks
+ * and index. NULL ok. Any lock, as nilfs_file_hold. */
 void nilfs_file_put(struct nilfs_file *file);
+/* The user's file of the live tree: the one in core, or made from its record, and then in
+ * nilfs->files. Referenced. -ESTALE: the number is not in use. Any lock. (inode.c) */
+int nilfs_file_open(struct nilfs *nilfs, uint64_t ino, struct nilfs_file **file);
 /* Notes that the file has changed: on the list, with a reference, if it is a user's. */
 void nilfs_file_mark_dirty(struct nilfs_file *file);
-/* For checkpoint.c: off the list again; its changed blocks have been taken. Puts the reference. */
+/* For checkpoint.c and inode.c: off the list again; its changed blocks have been taken, or it has
+ * none any more. Puts the reference; clears data_only_unsafe. */
 void nilfs_file_mark_clean(struct nilfs_file *file);
 
 /* --- reading: shared lock --- */

@@ -23,16 +23,24 @@ int nilfs_inode_store(struct inode *inode);
 int nilfs_inode_create(struct inode *dir, struct inode *inode);
 int nilfs_inode_free(struct inode *inode);
 void nilfs_inode_evict(struct inode *inode);
+/* For history.c: loads inode->ino from the record `ino` of that ifile. Shared. */
+int nilfs_inode_load_from(struct inode *inode, struct nilfs_file *ifile, uint64_t ino);
 int nilfs_symlink_write(struct inode *inode, const char *target, uint32_t length);
 int nilfs_symlink_read(struct inode *inode, char *target);
 /* dir.c */
+/* An empty directory's first block; inode.c. */
+int nilfs_dir_initialise(struct inode *dir, uint64_t parent);
 int nilfs_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_t *ino);
 int nilfs_dir_insert(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int nilfs_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int nilfs_dir_rename(const struct rename *rename);
 int nilfs_dir_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *context);
 int nilfs_dir_empty(struct inode *dir);
+/* dir_index.c */
+void nilfs_dir_index_free(struct nilfs_dir_index *index); /* NULL ok */
 /* data.c */
+/* The inode's data shall not be stored any more: what was reserved for them is given back. */
+void nilfs_data_forget(struct inode *inode);
 int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int nilfs_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 int nilfs_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);

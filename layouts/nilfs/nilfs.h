@@ -37,6 +37,7 @@
 #ifndef LAYOUTFS_NILFS_NILFS_H
 #define LAYOUTFS_NILFS_NILFS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -47,6 +48,7 @@
 #include "layouts/nilfs/format.h"
 
 struct nilfs_file;
+struct nilfs_dir_index;
 struct nilfs_log;
 struct nilfs_cleaner;
 struct nilfs_history;
@@ -125,9 +127,14 @@ struct nilfs {
     struct nilfs_file *dat, *cpfile, *sufile; /* owned */
     struct nilfs_file *ifile; /* owned: of the live tree, or of options.checkpoint */
     struct nilfs_file *files; /* uthash by ino: user files of the live tree that are in core */
+    /* Of the layout's own, since inodes are loaded and look-ups made by several threads at once,
+     * under the shared lock: files_mutex guards `files` and the references of all files, a leaf;
+     * index_mutex the making of a directory's index (dir_index.c), which reads blocks. */
+    pthread_mutex_t files_mutex, index_mutex;
     TAILQ_HEAD(nilfs_dirty_files, nilfs_file) dirty_files; /* in the order they were changed */
     uint64_t dirty_blocks;                                 /* changed blocks of all files */
     uint64_t pending_blocks; /* reserved for data that are not stored yet */
+    TAILQ_HEAD(nilfs_pending_inodes, nilfs_inode) pending_inodes; /* data.c: that have such */
     struct recycler block_memory, block_records, node_marks;
 
     uint64_t cno;    /* see invariant 4; already the next one while a checkpoint is being written */
@@ -165,7 +172,16 @@ static inline struct nilfs *nilfs_of(const struct volume *volume) {
 /* The in-core inode's private part. */
 struct nilfs_inode {
     struct nilfs_file *file; /* referenced (nilfs_file_hold), or NULL: of a synthetic directory */
+    uint64_t uncut; /* bytes: a truncation that is not over has blocks to free up to here; so long
+                       is the file on disk until then, lest it ever grows over them */
+    bool pending;   /* on nilfs->pending_inodes */
+    TAILQ_ENTRY(nilfs_inode) pending_link;
 };
+/* Inode numbers of the live tree are below this; those of a checkpoint that history.c shows are the
+ * format's with the checkpoint's place above (the same for all of its tree). */
+#define NILFS_INO_BITS 40u
+#define NILFS_INO_MASK ((UINT64_C(1) << NILFS_INO_BITS) - 1)
+
 static inline struct nilfs_inode *nilfs_inode_of(struct inode *inode) {
     return inode_private(inode);
 }
