@@ -8,7 +8,10 @@
 
 #include "layouts/nilfs/nilfs.h"
 
-extern const struct option_spec nilfs_option_table[]; /* options.c */
+/* options.c */
+extern const struct option_spec nilfs_option_table[];
+/* What a mount is told. */
+void nilfs_options_take(const struct options *options, struct nilfs_options *taken);
 
 /* format.c */
 int nilfs_format(struct device *device, const struct options *options);
