@@ -5,6 +5,10 @@
  * Between its begin and its end new logs may be opened behind it, and even written before it is:
  * whoever reads the chain of logs comes through the commit's own first, so that they do not exist
  * as long as those do not.
+ *
+ * Logs need no order among themselves within a segment: where one is not whole, the scan for the
+ * newest checkpoint leaves the segment. But it goes on in the next one, and takes a log with a
+ * super root there for a checkpoint; so that log waits for those in the segments before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +77,7 @@ static int begin_data_only(struct nilfs *nilfs) {
     error = nilfs_log_close(nilfs, NILFS_LOG_BEGIN | NILFS_LOG_END | NILFS_LOG_DATA_ONLY, NULL);
     commit->collecting = false;
     commit->data_only = true;
-    commit->super_due = false;
+    commit->ordered = commit->super_due = false;
     return error;
 }
 
@@ -88,6 +92,7 @@ static int begin_checkpoint(struct nilfs *nilfs) {
     commit->clean_segments = nilfs->clean_segments;
     commit->written_count = 0;
     commit->data_only = false;
+    commit->ordered = nilfs->options.barrier && commit->begun != commit->sequence;
     commit->super_due = nilfs_super_wanted(nilfs, false);
     nilfs->logged_blocks = 0;
     nilfs->user_changes = false;
@@ -118,22 +123,37 @@ int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_onl
 /* --- write and end ----------------------------------------------------------------------------
  */
 
-int nilfs_commit_write(struct volume *volume) {
-    struct nilfs *nilfs = nilfs_of(volume);
-    struct nilfs_commit *commit = nilfs->commit;
+static int log_submit(struct nilfs *nilfs, struct nilfs_log *log, struct device_batch *batch) {
+    struct device *device = nilfs->volume->device;
+    int error = 0;
+
+    if (nilfs->commit->ordered && !STAILQ_NEXT(log, link))
+        error = device_flush(device);
+    if (error)
+        return error;
+    nilfs_log_seal(&nilfs->geometry, log);
+    return nilfs_log_write(device, &nilfs->geometry, log, batch);
+}
+
+static int logs_write(struct nilfs *nilfs) {
     struct device_batch batch = {0};
     struct nilfs_log *log;
     int error = 0, waited;
 
-    STAILQ_FOREACH (log, &commit->logs, link) {
-        nilfs_log_seal(&nilfs->geometry, log);
-        error = nilfs_log_write(volume->device, &nilfs->geometry, log, &batch);
+    STAILQ_FOREACH (log, &nilfs->commit->logs, link) {
+        error = log_submit(nilfs, log, &batch);
         if (error)
             break;
     }
-    waited = device_wait(volume->device, &batch);
-    if (!error)
-        error = waited;
+    waited = device_wait(nilfs->volume->device, &batch);
+    return error ? error : waited;
+}
+
+int nilfs_commit_write(struct volume *volume) {
+    struct nilfs *nilfs = nilfs_of(volume);
+    const struct nilfs_commit *commit = nilfs->commit;
+    int error = logs_write(nilfs);
+
     if (error)
         return error;
     if (commit->super_due) /* flushes before and after */

@@ -141,8 +141,10 @@ static void log_account(struct nilfs *nilfs, struct nilfs_log *log) {
     written->time = log->created;
     if (log->flags & NILFS_LOG_DATA_ONLY) /* a logical segment of its own, of no checkpoint */
         return;
-    if (!nilfs->segment_open)
+    if (!nilfs->segment_open) {
         log->flags |= NILFS_LOG_BEGIN;
+        nilfs->commit->begun = log->sequence;
+    }
     nilfs->segment_open = !(log->flags & NILFS_LOG_END);
     nilfs->logged_blocks += log->blocks;
 }

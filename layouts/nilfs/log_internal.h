@@ -58,12 +58,14 @@ struct nilfs_commit {
     bool collecting; /* nilfs_commit_begin is at work: closed logs are kept in `logs` */
     bool counted;    /* ...and no segment may be allocated but the spares */
     bool busy;       /* from nilfs_commit_begin to nilfs_commit_end */
+    uint64_t begun;  /* sequence of the logical segment's first closed log */
     struct nilfs_logs logs;
     /* What nilfs_commit_write is told. */
     uint64_t cno;
     uint64_t log_block, sequence; /* of the log with the super root */
     uint64_t clean_segments;
     bool data_only; /* a file's data: the rest above says nothing */
+    bool ordered;   /* the last log may be written only when all others are durable */
     bool super_due; /* the super block is to name this checkpoint */
 };
 
