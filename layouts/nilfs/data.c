@@ -1,5 +1,497 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/nilfs. Interface: layouts/nilfs/layout.h.
+ * Layer: layouts/nilfs, over file.h, bmap.h, dat.h and log.h. Interface: layouts/nilfs/layout.h.
+ *
+ * Data of regular files. `reserve` only counts: a block whose new contents are in the page cache
+ * alone is *pending*. `store` gives each pending block a new virtual block and a place in the open
+ * log, so that what was there before stays for earlier checkpoints, and overwriting takes as much
+ * room as appending.
+ *
+ * Invariants:
+ *  1. nilfs->pending_blocks is the sum of the files' pending blocks, and an inode with such is on
+ *     nilfs->pending_inodes, unless a commit has taken it from there to store it.
+ *  2. Of a dirty page only the pending blocks are stored: the others are as they are on disk, or
+ *     holes. So a block that is zeroed in part (truncate, punch) becomes pending.
+ *  3. The part of a file's last block past its end is zero on disk, since it is in the page cache.
+ *  4. What a data-only log does not tell (a new size, blocks that are gone) makes the file
+ *     data_only_unsafe, until the next checkpoint.
  */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "layouts/nilfs/bmap.h"
+#include "layouts/nilfs/dat.h"
 #include "layouts/nilfs/layout.h"
+#include "layouts/nilfs/log.h"
+
+/* Blocks that one step frees. */
+#define FREE_STEP 16384u
+/* A run of so many pending blocks is written from the caller's pages, without a copy. */
+#define DIRECT_BLOCKS 16u
+/* Pieces of memory in one request; a longer run takes several. */
+#define DIRECT_PIECES 256
+/* The longest extent that map answers with, so that a look-up in the middle of a long one does not
+ * cost as much as all of it. */
+#define MAP_BLOCKS 128u
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static struct nilfs_file *file_of(struct inode *inode) {
+    return nilfs_inode_of(inode)->file;
+}
+
+/* Blocks that hold `bytes` from the start of a file. */
+static uint64_t blocks_of(const struct nilfs *nilfs, uint64_t bytes) {
+    return (bytes >> nilfs->geometry.block_bits) +
+           ((bytes & (nilfs->geometry.block_size - 1)) != 0);
+}
+
+static void mark_unsafe(struct nilfs_file *file) {
+    file->data_only_unsafe = true;
+    nilfs_file_mark_dirty(file);
+}
+
+/* --- pending blocks -------------------------------------------------------------------------- */
+
+static void pending_list(struct inode *inode, bool pending) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    struct nilfs_inode *entry = nilfs_inode_of(inode);
+
+    if (entry->pending == pending)
+        return;
+    entry->pending = pending;
+    if (pending)
+        TAILQ_INSERT_TAIL(&nilfs->pending_inodes, entry, pending_link);
+    else
+        TAILQ_REMOVE(&nilfs->pending_inodes, entry, pending_link);
+}
+
+/* The file's set was changed, `before` blocks were in it. */
+static void pending_changed(struct inode *inode, uint64_t before) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    const struct nilfs_file *file = file_of(inode);
+
+    nilfs->pending_blocks += file->pending.blocks - before;
+    pending_list(inode, file->pending.blocks > 0);
+}
+
+static int pending_add(struct inode *inode, uint64_t from, uint64_t to) {
+    struct nilfs_file *file = file_of(inode);
+    uint64_t before = file->pending.blocks;
+    int error = block_set_add(&file->pending, from, to);
+
+    pending_changed(inode, before);
+    return error;
+}
+
+static int pending_remove(struct inode *inode, uint64_t from, uint64_t to) {
+    struct nilfs_file *file = file_of(inode);
+    uint64_t before = file->pending.blocks;
+
+    if (before == 0 || from >= to)
+        return 0;
+    int error = block_set_remove(&file->pending, from, to);
+    pending_changed(inode, before);
+    return error;
+}
+
+void nilfs_data_forget(struct inode *inode) {
+    struct nilfs_file *file = file_of(inode);
+
+    if (!nilfs_inode_of(inode)->pending && (!file || file->pending.blocks == 0))
+        return;
+    uint64_t before = file->pending.blocks;
+    block_set_clear(&file->pending);
+    pending_changed(inode, before);
+}
+
+struct inode *nilfs_commit_data(struct volume *volume) {
+    struct nilfs_inode *entry = TAILQ_FIRST(&nilfs_of(volume)->pending_inodes);
+
+    if (!entry)
+        return NULL;
+    struct inode *inode = (struct inode *)(void *)entry - 1;
+    pending_list(inode, false);
+    return inode;
+}
+
+/* --- reserve --------------------------------------------------------------------------------- */
+
+/* How many of `count` more pending blocks there is room for. */
+static uint64_t room_for(const struct nilfs *nilfs, uint64_t count) {
+    uint64_t fits = 0, over = count + 1; /* there is room for `fits`, not for `over` */
+
+    if (nilfs_space(nilfs, count) == 0)
+        return count;
+    while (over - fits > 1) {
+        uint64_t middle = fits + (over - fits) / 2;
+        if (nilfs_space(nilfs, middle) == 0)
+            fits = middle;
+        else
+            over = middle;
+    }
+    return fits;
+}
+
+/* Makes [at, end) pending from the start on as far as there is room; up to where. */
+static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
+    const struct nilfs *nilfs = nilfs_of(inode->volume);
+    const struct block_set *pending = &file_of(inode)->pending;
+
+    while (at < end) {
+        uint64_t start, stop;
+        if (!block_set_next(pending, at, &start, &stop))
+            start = stop = end;
+        if (start > at) {
+            start = smaller(start, end);
+            uint64_t room = room_for(nilfs, start - at);
+            int error = room > 0 ? pending_add(inode, at, at + room) : 0;
+            if (error)
+                return error;
+            if (room < start - at)
+                return (int64_t)(at + room);
+            at = start;
+        } else {
+            at = smaller(stop, end);
+        }
+    }
+    return (int64_t)end;
+}
+
+int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
+    const struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint32_t bits = nilfs->geometry.block_bits;
+    uint64_t max = inode->volume->limits.file_size_max;
+
+    if (length == 0)
+        return 0;
+    if (offset >= max)
+        return -EFBIG;
+    length = smaller(length, max - offset);
+    int64_t end = reserve_blocks(inode, offset >> bits, ((offset + length - 1) >> bits) + 1);
+    if (end < 0)
+        return end;
+    if ((uint64_t)end <= offset >> bits)
+        return -ENOSPC;
+    length = smaller(length, ((uint64_t)end << bits) - offset);
+    if (offset + length > inode->size)
+        mark_unsafe(file_of(inode));
+    return (int64_t)length;
+}
+
+/* --- store ----------------------------------------------------------------------------------- */
+
+/* Memory of a range, which is walked once, in the direction of the file. */
+struct cursor {
+    const struct iovec *piece;
+    uint64_t piece_at; /* the piece's first byte in the file */
+};
+
+struct store {
+    struct inode *inode;
+    struct device_batch *batch;
+    struct cursor cursor;
+    /* The request that is being built, of blocks in a row: */
+    uint64_t block;  /* its first */
+    uint32_t length; /* bytes */
+    struct iovec vector[DIRECT_PIECES];
+    int vector_count;
+};
+
+/* The memory of the file's bytes from `offset` on; a block lies in one piece. */
+static uint8_t *cursor_at(struct cursor *cursor, uint64_t offset) {
+    while (offset >= cursor->piece_at + cursor->piece->iov_len) {
+        cursor->piece_at += cursor->piece->iov_len;
+        cursor->piece++;
+    }
+    return (uint8_t *)cursor->piece->iov_base + (offset - cursor->piece_at);
+}
+
+static int direct_submit(struct store *store) {
+    struct volume *volume = store->inode->volume;
+    struct device_request request = {
+        .operation = DEVICE_WRITE,
+        .purpose = PURPOSE_DATA,
+        .offset = store->block << nilfs_of(volume)->geometry.block_bits,
+        .length = store->length,
+        .vector = store->vector,
+        .vector_count = store->vector_count,
+        .batch = store->batch,
+    };
+
+    if (store->length == 0)
+        return 0;
+    store->length = 0;
+    store->vector_count = 0;
+    return device_submit(volume->device, &request);
+}
+
+static int direct_add(struct store *store, uint64_t block, uint8_t *data) {
+    const struct nilfs_geometry *g = &nilfs_of(store->inode->volume)->geometry;
+    struct iovec *next = &store->vector[store->vector_count];
+
+    if (store->length > 0 && block == store->block + (store->length >> g->block_bits)) {
+        if ((uint8_t *)next[-1].iov_base + next[-1].iov_len == data) {
+            next[-1].iov_len += g->block_size;
+            store->length += g->block_size;
+            return 0;
+        }
+        if (store->vector_count < DIRECT_PIECES) {
+            *next = (struct iovec){data, g->block_size};
+            store->vector_count++;
+            store->length += g->block_size;
+            return 0;
+        }
+    }
+    int error = direct_submit(store);
+    store->block = block;
+    store->vector[0] = (struct iovec){data, g->block_size};
+    store->vector_count = 1;
+    store->length = g->block_size;
+    return error;
+}
+
+static int store_block(struct store *store, uint64_t offset, bool direct) {
+    struct nilfs *nilfs = nilfs_of(store->inode->volume);
+    struct nilfs_file *file = file_of(store->inode);
+    struct nilfs_log_item item = {.ino = file->ino, .cno = nilfs->cno, .offset = offset};
+    uint8_t *data = cursor_at(&store->cursor, offset << nilfs->geometry.block_bits);
+    uint64_t block;
+
+    int error = nilfs_file_renew(file, offset, &item.vblock);
+    if (!error)
+        error = (direct ? nilfs_log_data_direct : nilfs_log_data)(nilfs, &item, data, &block,
+                                                                  store->batch);
+    if (!error)
+        error = nilfs_dat_place(nilfs, item.vblock, block);
+    return error || !direct ? error : direct_add(store, block, data);
+}
+
+static int store_run(struct store *store, uint64_t from, uint64_t to) {
+    struct nilfs *nilfs = nilfs_of(store->inode->volume);
+    bool direct = to - from >= DIRECT_BLOCKS;
+    int error = 0;
+
+    clock_charge(nilfs->volume->clock, COST_BLOCK_ALLOC, (uint32_t)(to - from));
+    for (uint64_t offset = from; offset < to && !error; offset++)
+        error = store_block(store, offset, direct);
+    if (!error)
+        error = direct_submit(store);
+    if (!error)
+        error = pending_remove(store->inode, from, to);
+    return nilfs_fail(nilfs, error);
+}
+
+int nilfs_store(struct inode *inode, const struct data_range *range, struct device_batch *batch) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    struct nilfs_file *file = file_of(inode);
+    uint32_t bits = nilfs->geometry.block_bits;
+    uint64_t at = range->offset >> bits, start, stop;
+    uint64_t end = smaller((range->offset + range->length) >> bits, blocks_of(nilfs, inode->size));
+    struct store store; /* not initialised as a whole: the vector is large */
+    int error = 0;
+
+    store.inode = inode;
+    store.batch = batch;
+    store.cursor = (struct cursor){range->vector, range->offset};
+    store.length = 0;
+    store.vector_count = 0;
+    while (!error && block_set_next(&file->pending, at, &start, &stop) && start < end) {
+        at = smaller(stop, end);
+        error = store_run(&store, start, at);
+    }
+    nilfs->user_changes = true;
+    inode->sectors = file->sectors;
+    return error;
+}
+
+/* --- map and load ---------------------------------------------------------------------------- */
+
+/* The run of blocks from `offset` on that lie behind one another on the disk; or the hole. At most
+ * `most` blocks are looked at. */
+static int map_run(struct nilfs_file *file, uint64_t offset, uint32_t most, uint64_t *block,
+                   uint64_t *count) {
+    uint64_t pointers[MAP_BLOCKS], next, at;
+    int found = nilfs_bmap_lookup_run(file, offset, pointers, most, &next);
+
+    *block = 0;
+    *count = found == -ENOENT ? next - offset : 0;
+    if (found <= 0)
+        return found == -ENOENT ? 0 : found;
+    do {
+        int error = nilfs_dat_lookup(file->nilfs, pointers[*count], &at);
+        if (error)
+            return error;
+        if (*count == 0)
+            *block = at;
+        else if (at != *block + *count)
+            break;
+    } while (++*count < (uint64_t)found);
+    return 0;
+}
+
+int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint32_t bits = nilfs->geometry.block_bits;
+    uint64_t first = offset >> bits, count = 0, block = 0, next_block, next_count;
+    int error = 0;
+
+    if (S_ISREG(inode->mode) || S_ISDIR(inode->mode) || S_ISLNK(inode->mode))
+        error = map_run(file_of(inode), first, MAP_BLOCKS, &block, &count);
+    else
+        count = 1;
+    /* Over the border of a leaf. */
+    while (!error && block != 0 && count < MAP_BLOCKS) {
+        error = map_run(file_of(inode), first + count, MAP_BLOCKS - (uint32_t)count, &next_block,
+                        &next_count);
+        if (error || next_block != block + count)
+            break;
+        count += next_count;
+    }
+    if (error)
+        return error;
+    /* Behind the last block; bytes are counted in 63 bits. */
+    count = smaller(count, (UINT64_C(1) << (63 - bits)) - first);
+    clock_charge(nilfs->volume->clock, COST_BLOCK_ALLOC, 1);
+    *extent = (struct extent){
+        .offset = first << bits,
+        .length = count << bits,
+        .device_offset = block << bits,
+        .flags = block == 0 ? EXTENT_HOLE : 0,
+    };
+    return 0;
+}
+
+/* Blocks that are in the log, which is not written yet, come from there. [at, end) of the file is
+ * at `block` of the disk. */
+static void overlay(const struct nilfs *nilfs, struct cursor *cursor, uint64_t at, uint64_t end,
+                    uint64_t block) {
+    const struct nilfs_geometry *g = &nilfs->geometry;
+
+    for (; at < end; at++, block++) {
+        const uint8_t *bytes = nilfs_log_peek(nilfs, block);
+        if (bytes)
+            memcpy(cursor_at(cursor, at << g->block_bits), bytes, g->block_size);
+    }
+}
+
+int nilfs_load(struct inode *inode, const struct data_range *range, struct device_batch *batch) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint32_t bits = nilfs->geometry.block_bits;
+    uint64_t at = range->offset >> bits;
+    uint64_t end = smaller((range->offset + range->length) >> bits, blocks_of(nilfs, inode->size));
+    struct cursor cursor = {range->vector, range->offset};
+    int error = mapped_load(inode, range, batch);
+
+    while (!error && at < end) {
+        uint64_t block, count;
+        error = map_run(file_of(inode), at, MAP_BLOCKS, &block, &count);
+        if (error)
+            break;
+        count = smaller(count, end - at);
+        if (block != 0)
+            overlay(nilfs, &cursor, at, at + count, block);
+        at += count;
+    }
+    return error;
+}
+
+/* --- truncate and punch ---------------------------------------------------------------------- */
+
+/* A block that holds `offset` within it is zeroed in part by the page cache: if there is one, what
+ * it is now has to be stored. */
+static int edge_pending(struct inode *inode, uint64_t offset) {
+    const struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint64_t block = offset >> nilfs->geometry.block_bits, pointer;
+
+    if ((offset & (nilfs->geometry.block_size - 1)) == 0)
+        return 0;
+    int error = nilfs_bmap_lookup(file_of(inode), block, &pointer);
+    if (error)
+        return error == -ENOENT ? 0 : error;
+    return pending_add(inode, block, block + 1);
+}
+
+static void freed(struct inode *inode) {
+    struct nilfs_file *file = file_of(inode);
+
+    inode->sectors = file->sectors;
+    nilfs_of(inode->volume)->user_changes = true;
+    mark_unsafe(file);
+}
+
+/* Frees blocks from `from` on, the last ones first. LAYOUT_AGAIN: some are left, the last in front
+ * of *end. */
+static int free_tail(struct nilfs_file *file, uint64_t from, uint64_t *end) {
+    uint64_t last;
+    int error = nilfs_bmap_last(file, &last);
+
+    if (error || last < from)
+        return error == -ENOENT ? 0 : error;
+    uint64_t first = last - from >= FREE_STEP ? last - FREE_STEP + 1 : from;
+    clock_charge(file->nilfs->volume->clock, COST_BLOCK_ALLOC, (uint32_t)(last - first + 1));
+    error = nilfs_fail(file->nilfs, nilfs_file_free(file, first, last + 1));
+    if (error || first == from)
+        return error;
+    error = nilfs_bmap_last(file, &last);
+    if (error || last < from)
+        return error == -ENOENT ? 0 : error;
+    *end = last + 1;
+    return LAYOUT_AGAIN;
+}
+
+int nilfs_free_blocks(struct inode *inode, uint64_t from) {
+    struct nilfs_file *file = file_of(inode);
+    const struct nilfs_geometry *g = &file->nilfs->geometry;
+    uint64_t end = 0;
+    int result = file->device ? 0 : free_tail(file, from, &end);
+
+    nilfs_inode_of(inode)->uncut = end << g->block_bits;
+    freed(inode);
+    return result;
+}
+
+int nilfs_truncate(struct inode *inode, uint64_t size) {
+    uint64_t from = blocks_of(nilfs_of(inode->volume), size);
+    int error = size < inode->size ? edge_pending(inode, size) : 0;
+
+    if (!error)
+        error = pending_remove(inode, from, UINT64_MAX);
+    return error ? error : nilfs_free_blocks(inode, from);
+}
+
+/* Frees blocks of [from, to), the first ones first. */
+static int free_range(struct nilfs_file *file, uint64_t from, uint64_t to) {
+    int error = nilfs_bmap_seek(file, from, &from);
+
+    if (error || from >= to)
+        return error == -ENOENT ? 0 : error;
+    uint64_t end = smaller(to, from + FREE_STEP);
+    clock_charge(file->nilfs->volume->clock, COST_BLOCK_ALLOC, (uint32_t)(end - from));
+    error = nilfs_fail(file->nilfs, nilfs_file_free(file, from, end));
+    if (error)
+        return error;
+    error = nilfs_bmap_seek(file, end, &from);
+    return error == -ENOENT ? 0 : error ? error : from < to ? LAYOUT_AGAIN : 0;
+}
+
+int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length) {
+    const struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+    uint64_t from = blocks_of(nilfs, offset), to = end >> nilfs->geometry.block_bits;
+
+    int result = edge_pending(inode, offset);
+    if (!result)
+        result = edge_pending(inode, end);
+    if (!result)
+        result = pending_remove(inode, from, to);
+    if (result || from >= to)
+        return result;
+    result = free_range(file_of(inode), from, to);
+    freed(inode);
+    return result;
+}

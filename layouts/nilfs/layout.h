@@ -44,6 +44,8 @@ void nilfs_dir_index_free(struct nilfs_dir_index *index); /* NULL ok */
 /* data.c */
 /* The inode's data shall not be stored any more: what was reserved for them is given back. */
 void nilfs_data_forget(struct inode *inode);
+/* Frees a file's (or any other inode's) blocks from block `from` on; LAYOUT_AGAIN. */
+int nilfs_free_blocks(struct inode *inode, uint64_t from);
 int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int nilfs_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 int nilfs_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
