@@ -26,10 +26,12 @@ int nilfs_bmap_lookup(struct nilfs_file *file, uint64_t key, uint64_t *pointer);
  * above it that exists, or UINT64_MAX. Shared. */
 int nilfs_bmap_lookup_run(struct nilfs_file *file, uint64_t key, uint64_t *pointers, uint32_t room,
                           uint64_t *next);
-/* The first key >= `from`; -ENOENT: none. The last key; -ENOENT: the map is empty. Shared. */
+/* The first key >= `from`, the last one < `to`: -ENOENT: none. The last key; -ENOENT: the map is
+ * empty. Shared. */
 int nilfs_bmap_seek(struct nilfs_file *file, uint64_t from, uint64_t *key);
+int nilfs_bmap_before(struct nilfs_file *file, uint64_t to, uint64_t *key);
 int nilfs_bmap_last(struct nilfs_file *file, uint64_t *key);
-/* Adds a key that is not there. */
+/* Adds a key that is not there (-EEXIST), where -ENOENT of the two below says that it is not. */
 int nilfs_bmap_insert(struct nilfs_file *file, uint64_t key, uint64_t pointer);
 /* Gives a key that is there another pointer; all nodes to it become changed ones. */
 int nilfs_bmap_set(struct nilfs_file *file, uint64_t key, uint64_t pointer);

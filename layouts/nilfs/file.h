@@ -44,6 +44,19 @@ struct nilfs_block { /* a changed one */
 };
 RB_HEAD(nilfs_block_tree, nilfs_block);
 
+#define NILFS_RECENT_BLOCKS 4u /* a power of two */
+
+/* Short cuts, which the look-up structures would lead to, too. Set under the exclusive lock only;
+ * whoever has the shared one may follow them. */
+struct nilfs_hints {
+    struct nilfs_block *recent[NILFS_RECENT_BLOCKS]; /* changed data, by the offset's low bits */
+    /* The changed level 1 node where the keys from its first one to `limit` (not included) belong;
+     * NULL: none. So are all nodes above it changed. */
+    struct nilfs_block *leaf;
+    uint64_t limit;
+    uint64_t key, pointer; /* of the last data block that got a new pointer; pointer 0: none did */
+};
+
 struct nilfs_file {
     struct nilfs *nilfs;
     uint64_t ino;
@@ -57,7 +70,8 @@ struct nilfs_file {
         data_only_unsafe; /* changed in a way that a data-only log does not tell: size, being new */
     bool device;          /* i_bmap is a device's code, not a map */
     struct nilfs_block_tree data, nodes;
-    uint64_t changed_data, changed_nodes;  /* in these trees */
+    uint64_t changed_data, changed_nodes; /* in these trees */
+    struct nilfs_hints hints;
     struct block_set pending;              /* data.c: blocks reserved, not stored */
     struct nilfs_dir_index *_Atomic index; /* dir_index.c: owned, or NULL */
     TAILQ_ENTRY(nilfs_file) dirty_link;
@@ -70,8 +84,9 @@ struct nilfs_file {
     uint64_t stand_ins; /* handed out */
 };
 
-/* A new file structure, with one reference. Not in nilfs->files. `map`: the bmap and i_blocks are
- * taken from there; NULL: an empty map. */
+/* A new file structure, with one reference. Not in nilfs->files. `map`: the bmap, i_blocks and what
+ * the mode says of a device are taken from there; NULL: an empty map. -EUCLEAN: the map's root
+ * cannot be. */
 int nilfs_file_new(struct nilfs *nilfs, uint64_t ino, uint64_t cno, enum nilfs_pointers pointers,
                    const struct nilfs_disk_inode *map, struct nilfs_file **file);
 void nilfs_file_hold(struct nilfs_file *file);
@@ -90,7 +105,8 @@ void nilfs_file_mark_clean(struct nilfs_file *file);
 /* --- reading: shared lock --- */
 struct nilfs_view { /* of one block, until nilfs_view_put or the next change to the file */
     const uint8_t *data;
-    struct buffer *buffer; /* NULL: a changed block */
+    struct buffer *buffer;       /* NULL: a changed block... */
+    struct nilfs_block *changed; /* ...which is this */
 };
 static inline void nilfs_view_put(struct nilfs_view *view) {
     buffer_put(view->buffer); /* NULL is allowed */
@@ -124,7 +140,8 @@ static inline int nilfs_file_touch(struct nilfs_file *file, uint64_t offset) {
 int nilfs_block_settle(struct nilfs_block *changed, uint64_t block, struct buffer **buffer);
 
 /* --- nodes: for btree*.c --- */
-/* The node, validated (level, count, order): -EUCLEAN. */
+/* The node, validated (level, count, order): -EUCLEAN. A buffer's `checked` says that it has been
+ * validated as a node: nobody else uses that flag. */
 int nilfs_node_read(struct nilfs_file *file, uint64_t pointer, uint32_t level,
                     struct nilfs_view *view);
 /* The node under a new pointer for changing; or as it is when it is a changed one. The caller puts

@@ -10,9 +10,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layouts/nilfs/file.h"
 #include "layouts/nilfs/super.h"
 
 #define RESERVED_SEGMENTS_MIN UINT64_C(8)
+
+void nilfs_volume_init(struct nilfs *nilfs) {
+    nilfs->block_memory.size = nilfs->geometry.block_size;
+    nilfs->block_records.size = sizeof(struct nilfs_block);
+    TAILQ_INIT(&nilfs->dirty_files);
+    TAILQ_INIT(&nilfs->pending_inodes);
+    pthread_mutex_init(&nilfs->files_mutex, NULL);
+    pthread_mutex_init(&nilfs->index_mutex, NULL);
+}
+
+void nilfs_volume_destroy(struct nilfs *nilfs) {
+    recycle_drain(&nilfs->block_memory);
+    recycle_drain(&nilfs->block_records);
+    recycle_drain(&nilfs->node_marks);
+    pthread_mutex_destroy(&nilfs->files_mutex);
+    pthread_mutex_destroy(&nilfs->index_mutex);
+}
 
 uint64_t nilfs_reserved_segments(const struct nilfs_geometry *g) {
     uint64_t part = g->segments / 100 * g->reserved_percent +

@@ -186,6 +186,10 @@ static inline struct nilfs_inode *nilfs_inode_of(struct inode *inode) {
     return inode_private(inode);
 }
 
+/* Lists, recyclers and locks of a zeroed struct whose geometry is set; and their end, when all
+ * files have been put. */
+void nilfs_volume_init(struct nilfs *nilfs);
+void nilfs_volume_destroy(struct nilfs *nilfs);
 /* -EUCLEAN, after a sentence "VOLUME: nilfs: ..." that names structure and block; with errors=
  * remount-ro nothing more is written then. Under any lock. */
 int nilfs_corrupt(const struct nilfs *nilfs, const char *format, ...)
