@@ -24,4 +24,35 @@ const struct layout nilfs_layout = {
 
     .probe = nilfs_probe,
     .format = nilfs_format,
+    .mount = nilfs_mount,
+    .unmount = nilfs_unmount,
+    .statfs = nilfs_statfs,
+
+    .inode_load = nilfs_inode_load,
+    .inode_store = nilfs_inode_store,
+    .inode_create = nilfs_inode_create,
+    .inode_free = nilfs_inode_free,
+    .inode_evict = nilfs_inode_evict,
+
+    .dir_find = nilfs_dir_find,
+    .dir_insert = nilfs_dir_insert,
+    .dir_remove = nilfs_dir_remove,
+    .dir_rename = nilfs_dir_rename,
+    .dir_iterate = nilfs_dir_iterate,
+    .dir_empty = nilfs_dir_empty,
+
+    .symlink_write = nilfs_symlink_write,
+    .symlink_read = nilfs_symlink_read,
+
+    .reserve = nilfs_reserve,
+    .load = nilfs_load,
+    .store = nilfs_store,
+    .truncate = nilfs_truncate,
+    .punch = nilfs_punch,
+    .map = nilfs_map,
+
+    .commit_data = nilfs_commit_data,
+    .commit_begin = nilfs_commit_begin,
+    .commit_write = nilfs_commit_write,
+    .commit_end = nilfs_commit_end,
 };

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "layouts/nilfs/file.h"
@@ -25,6 +26,7 @@ void nilfs_volume_init(struct nilfs *nilfs) {
 }
 
 void nilfs_volume_destroy(struct nilfs *nilfs) {
+    free(nilfs->freed);
     recycle_drain(&nilfs->block_memory);
     recycle_drain(&nilfs->block_records);
     recycle_drain(&nilfs->node_marks);
@@ -65,7 +67,7 @@ int nilfs_fail(struct nilfs *nilfs, int error) {
               "%s: nilfs: a change was cut short: %s; nothing more is written, and the volume will "
               "be as it was at checkpoint %" PRIu64,
               volume->name, strerror(-error), nilfs->newest);
-    if (!volume->read_only)
+    if (nilfs->supers.mounted && !volume->shut_down)
         (void)nilfs_super_note_error(nilfs); /* what has failed already is what counts */
     volume_fail(volume, false);
     return error;

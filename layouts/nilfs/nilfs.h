@@ -99,6 +99,7 @@ struct nilfs_supers {
     uint64_t writes;      /* of super blocks since mount */
     uint64_t written_seq; /* sequence that the current one names */
     int64_t written_ns;   /* clock time of the last write */
+    bool mounted;         /* they say so: nilfs_super_mounted */
     bool due;             /* a log with a super root is in another segment than written_seq's */
     struct nilfs_cursor { /* the newest durable log with a super root */
         uint64_t cno, block, sequence;

@@ -263,6 +263,7 @@ int nilfs_super_mounted(struct nilfs *nilfs) {
     le64_store(&super->s_mtime, (uint64_t)nilfs_now(nilfs));
     le16_store(&super->s_state, state & (uint16_t)~NILFS_STATE_CLEAN);
     nilfs->supers.copy[1] = *super;
+    nilfs->supers.mounted = true;
     int error = flush(nilfs);
     return error ? error : write_both(nilfs);
 }
