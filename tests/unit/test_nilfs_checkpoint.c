@@ -4,6 +4,8 @@
  * the disk when power goes, the volume is as it was at the last fsync that had returned, or at the
  * one that had not.
  */
+#include <errno.h>
+
 #include "fs/device/fork.h"
 #include "fs/device/record.h"
 #include "tests/unit/fixture.h"
