@@ -317,12 +317,10 @@ static void files_clean(struct nilfs *nilfs) {
     struct nilfs_file *const metadata[] = {nilfs->ifile, nilfs->cpfile, nilfs->sufile, nilfs->dat};
     struct nilfs_file *file;
 
-    while ((file = TAILQ_FIRST(&nilfs->dirty_files))) {
-        file->data_only_unsafe = false;
+    while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
         nilfs_file_mark_clean(file);
-    }
     for (unsigned i = 0; i < sizeof(metadata) / sizeof(*metadata); i++)
-        metadata[i]->dirty = false;
+        nilfs_file_mark_clean(metadata[i]);
 }
 
 static int checkpoint_finish(struct nilfs *nilfs) {

@@ -15,7 +15,9 @@
 
 #include "fs/layout.h"
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/dat.h"
 #include "layouts/nilfs/ifile.h"
+#include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/recovery.h"
 #include "layouts/nilfs/sufile.h"
 
@@ -35,21 +37,6 @@ struct replay {
 
 /* --- a file's blocks --------------------------------------------------------------------------
  */
-
-static int file_find(struct nilfs *nilfs, uint64_t ino, const struct nilfs_disk_inode *inode,
-                     struct nilfs_file **file) {
-    int error;
-
-    HASH_FIND(hh, nilfs->files, &ino, sizeof(ino), *file);
-    if (*file) {
-        nilfs_file_hold(*file);
-        return 0;
-    }
-    error = nilfs_file_new(nilfs, ino, 0, NILFS_MULTI, inode, file);
-    if (!error)
-        HASH_ADD(hh, nilfs->files, ino, sizeof(ino), *file);
-    return error;
-}
 
 /* Bytes of the block that are part of the file; what is behind its end is to be zero. */
 static uint32_t bytes_inside(const struct nilfs_geometry *g, const struct nilfs_disk_inode *inode,
@@ -75,6 +62,15 @@ static int block_copy(struct nilfs *nilfs, struct nilfs_file *file,
     return error;
 }
 
+/* For a volume that is only read: the file has the log's own block. */
+static int block_show(struct nilfs *nilfs, struct nilfs_file *file,
+                      const struct replayed_block *from) {
+    uint64_t pointer;
+    int error = nilfs_file_renew(file, from->offset, &pointer);
+
+    return error ? error : nilfs_dat_place(nilfs, pointer, from->block);
+}
+
 /* A file that is not there, or not as long any more, is none of what fdatasync promised. */
 static int block_apply(struct replay *replay, const struct replayed_block *from) {
     struct nilfs *nilfs = replay->nilfs;
@@ -93,10 +89,13 @@ static int block_apply(struct replay *replay, const struct replayed_block *from)
                     (unsigned long long)from->offset, (unsigned long long)from->ino);
         return 0;
     }
-    error = file_find(nilfs, from->ino, &inode, &file);
+    error = nilfs_file_open(nilfs, from->ino, &file);
     if (error)
         return error;
-    error = block_copy(nilfs, file, from, bytes);
+    if (nilfs->volume->read_only)
+        error = block_show(nilfs, file, from);
+    else
+        error = block_copy(nilfs, file, from, bytes);
     nilfs_file_put(file);
     replay->applied++;
     return error;
