@@ -30,7 +30,7 @@ void harness_close(struct nilfs_harness *h);
 void harness_checkpoint(struct nilfs_harness *h);
 /* After a checkpoint: nothing is in core but the metadata files' maps. */
 void harness_forget(struct nilfs_harness *h);
-/* Counts the file's blocks, nodes included, by its map. */
-uint64_t harness_blocks(struct nilfs_file *file);
+/* How many the file has, by its map. */
+uint64_t harness_data_blocks(struct nilfs_file *file);
 
 #endif
