@@ -15,8 +15,9 @@ build_packages=(
     scdoc
 )
 check_packages=(
-    check e2fsprogs fuse2fs attr acl clang-format clang-tidy cppcheck shellcheck python3
+    check libmd-dev e2fsprogs fuse2fs attr acl clang-format clang-tidy cppcheck shellcheck python3
     git sqlite3 postgresql rsync stress-ng dbench fio # run on mounts
+    qemu-system-x86 busybox-static kmod cpio xz-utils zstd nilfs-tools grub-common # other readers
 )
 
 case ${1:-} in
