@@ -8,10 +8,11 @@
 
 #include "fs/layout.h"
 
-extern const struct layout memory_layout, ext_layout;
+extern const struct layout memory_layout, ext_layout, nilfs_layout;
 
 const struct layout *const layout_registry[] = {
     &ext_layout,
+    &nilfs_layout,
     &memory_layout,
     NULL,
 };
