@@ -301,7 +301,6 @@ static int room_find(struct inode *dir, const struct nilfs_dir_index *index, uin
     uint64_t blocks = dir_blocks(dir);
 
     *block = 0;
-    *offset = 0;
     if (index && !nilfs_dir_index_roomy(index, bytes, block))
         *block = blocks;
     for (; *block < blocks; ++*block) {
@@ -314,8 +313,9 @@ static int room_find(struct inode *dir, const struct nilfs_dir_index *index, uin
         *offset = block_room(dir, view.data, bytes, &most);
         nilfs_view_put(&view);
         if (*offset != UINT32_MAX)
-            break;
+            return 0;
     }
+    *offset = 0;
     return 0;
 }
 
