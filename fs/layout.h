@@ -197,6 +197,21 @@ struct check_report {
     uint64_t repaired; /* out: of which mended */
 };
 
+/* A state of the whole volume that the format keeps and can show again: a mount with the option
+ * "cp=NUMBER", read-only, is of that state. */
+enum checkpoint_flags {
+    CHECKPOINT_KEPT = 1,  /* a snapshot: stays until it is released */
+    CHECKPOINT_MINOR = 2, /* no file differs from the one before */
+};
+struct checkpoint { /* in an ioctl, too (fs/fuse_ioctl.h): no padding */
+    uint64_t number;
+    int64_t time;    /* seconds: when it was made */
+    uint64_t blocks; /* of the files in it, with what describes them */
+    uint64_t inodes;
+    uint64_t written; /* blocks written to make it */
+    uint64_t flags;   /* enum checkpoint_flags */
+};
+
 /* What layout->describe is to show. */
 enum describe_kind { DESCRIBE_SUPER, DESCRIBE_GROUP, DESCRIBE_INODE, DESCRIBE_BLOCK };
 
@@ -345,6 +360,17 @@ struct layout {
      * call put in *next_ns (first: at mount). INT64_MAX: nothing to do until something changes,
      * when it is called again; so that an idle mount sleeps. NULL: none. */
     int (*idle)(struct volume *volume, int64_t now_ns, int64_t *next_ns);
+
+    /* -- checkpoints; all NULL: the format keeps none -- */
+    /* Fills the list with those numbered `from` and higher, ascending: how many, fewer than `room`
+     * only at the end. Shared. */
+    int64_t (*checkpoint_list)(struct volume *volume, uint64_t from, struct checkpoint *list,
+                               size_t room);
+    /* Keeps the checkpoint for good, or no longer. *number 0: the newest; says which. Durable with
+     * the next commit. -ENOENT; -EBUSY: it may not be released now. */
+    int (*checkpoint_keep)(struct volume *volume, uint64_t *number, bool keep);
+    /* -ENOENT; -EBUSY: it is kept, or the newest. */
+    int (*checkpoint_delete)(struct volume *volume, uint64_t number);
 
     /* -- inspection; NULL: not offered -- */
     /* Examines an unmounted volume. 0 also when things are wrong (see report). */

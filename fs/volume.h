@@ -224,6 +224,14 @@ int volume_statfs(struct volume *volume, struct volume_usage *usage);
 int volume_drop_caches(struct volume *volume);
 /* Does the periodic work that is due: write-back by age and limit, the layout's idle work. */
 int volume_tick(struct volume *volume);
+/* --- checkpoints, as the layout's; -ENOTSUP: the format keeps none. What changes is durable --- */
+int64_t volume_checkpoint_list(struct volume *volume, uint64_t from, struct checkpoint *list,
+                               size_t room);
+/* Makes a checkpoint of what there is now, if anything changed since the newest, and keeps it. */
+int volume_checkpoint_create(struct volume *volume, uint64_t *number);
+int volume_checkpoint_keep(struct volume *volume, uint64_t number, bool keep);
+int volume_checkpoint_delete(struct volume *volume, uint64_t number);
+
 int volume_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
                     json_t **object);
 int volume_explain(struct inode *inode, json_t **object);

@@ -55,4 +55,8 @@ const struct layout nilfs_layout = {
     .commit_begin = nilfs_commit_begin,
     .commit_write = nilfs_commit_write,
     .commit_end = nilfs_commit_end,
+
+    .checkpoint_list = nilfs_checkpoint_list,
+    .checkpoint_keep = nilfs_checkpoint_keep,
+    .checkpoint_delete = nilfs_checkpoint_delete,
 };

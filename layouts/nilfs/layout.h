@@ -55,6 +55,11 @@ int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent);
 struct inode *nilfs_commit_data(struct volume *volume);
 /* cleaner.c */
 int nilfs_idle(struct volume *volume, int64_t now_ns, int64_t *next_ns);
+/* snapshots.c */
+int64_t nilfs_checkpoint_list(struct volume *volume, uint64_t from, struct checkpoint *list,
+                              size_t room);
+int nilfs_checkpoint_keep(struct volume *volume, uint64_t *number, bool keep);
+int nilfs_checkpoint_delete(struct volume *volume, uint64_t number);
 /* check.c, describe.c */
 int nilfs_check(struct device *device, const struct log *log, struct check_report *report);
 int nilfs_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
