@@ -149,13 +149,25 @@ static void settle_all(struct nilfs *nilfs, struct nilfs_block_tree *tree) {
         uint64_t at = block->pointer;
         struct buffer *buffer;
 
-        if (block->file != nilfs->dat)
+        if (block->file->pointers != NILFS_PHYSICAL)
             ck_assert_int_eq(nilfs_dat_lookup(nilfs, block->pointer, &at), 0);
         ck_assert_int_eq(nilfs_block_settle(block, at, &buffer), 0);
         buffer->pinned = false;
         buffer_dirty(buffer);
         buffer_put(buffer);
     }
+}
+
+static void settle_file(struct nilfs_file *file) {
+    settle_all(file->nilfs, &file->data);
+    settle_all(file->nilfs, &file->nodes);
+    nilfs_file_mark_clean(file);
+}
+
+void harness_settle(struct nilfs_harness *h, struct nilfs_file *file) {
+    place_all(h, file);
+    settle_file(file);
+    ck_assert_int_eq(buffer_sync(h->nilfs.buffers), 0);
 }
 
 void harness_checkpoint(struct nilfs_harness *h) {
@@ -168,16 +180,10 @@ void harness_checkpoint(struct nilfs_harness *h) {
         place_all(h, file);
     for (unsigned i = 0; i < 4; i++)
         place_all(h, metadata[i]);
-    while ((file = TAILQ_FIRST(&nilfs->dirty_files))) {
-        settle_all(nilfs, &file->data);
-        settle_all(nilfs, &file->nodes);
-        nilfs_file_mark_clean(file);
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        settle_all(nilfs, &metadata[i]->data);
-        settle_all(nilfs, &metadata[i]->nodes);
-        nilfs_file_mark_clean(metadata[i]);
-    }
+    while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
+        settle_file(file);
+    for (unsigned i = 0; i < 4; i++)
+        settle_file(metadata[i]);
     ck_assert_uint_eq(nilfs->dirty_blocks, 0);
     ck_assert_int_eq(buffer_sync(nilfs->buffers), 0);
     nilfs->newest = nilfs->cno++;

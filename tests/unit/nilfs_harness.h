@@ -28,6 +28,9 @@ void harness_close(struct nilfs_harness *h);
 /* All changed blocks of user files on nilfs->dirty_files and of the metadata files get their places
  * and are written; the next checkpoint begins. */
 void harness_checkpoint(struct nilfs_harness *h);
+/* The one file's changed blocks get their places and are written; that of a virtual one's blocks is
+ * left in the DAT as it is in core. */
+void harness_settle(struct nilfs_harness *h, struct nilfs_file *file);
 /* After a checkpoint: nothing is in core but the metadata files' maps. */
 void harness_forget(struct nilfs_harness *h);
 /* How many the file has, by its map. */
