@@ -218,7 +218,7 @@ static void position_take(struct nilfs *nilfs, const struct nilfs_log_head *newe
 
 int nilfs_recovery_open(struct nilfs *nilfs, const struct nilfs_found *found) {
     const struct nilfs_log_head *newest = &found->newest;
-    struct nilfs_usage_totals totals;
+    struct nilfs_usage_totals totals = {0};
     struct buffer *buffer;
 
     nilfs->newest = found->cno;
