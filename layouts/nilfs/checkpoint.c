@@ -108,9 +108,9 @@ static int file_record(struct nilfs *nilfs, const struct nilfs_file *file) {
     struct nilfs_disk_inode *inode;
     int error = nilfs_ifile_change(nilfs, file->ino, &inode);
 
-    if (error || file->device)
+    if (error)
         return error;
-    inode->i_bmap = file->bmap;
+    inode->i_bmap = file->bmap; /* or a device's code */
     le64_store(&inode->i_blocks, file->sectors);
     return 0;
 }

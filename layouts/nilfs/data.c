@@ -70,32 +70,69 @@ static void pending_list(struct inode *inode, bool pending) {
         TAILQ_REMOVE(&nilfs->pending_inodes, entry, pending_link);
 }
 
-/* The file's set was changed, `before` blocks were in it. */
-static void pending_changed(struct inode *inode, uint64_t before) {
-    struct nilfs *nilfs = nilfs_of(inode->volume);
-    const struct nilfs_file *file = file_of(inode);
+static void sectors_set(struct inode *inode) {
+    const struct nilfs_geometry *g = &nilfs_of(inode->volume)->geometry;
 
-    nilfs->pending_blocks += file->pending.blocks - before;
-    pending_list(inode, file->pending.blocks > 0);
+    inode->sectors =
+        file_of(inode)->sectors + nilfs_inode_of(inode)->pending_holes * g->sectors_per_block;
 }
 
+/* The file's set was changed: `before` blocks were in it, and `holes` of what has gone, or come,
+ * are not in the file's map. */
+static void pending_changed(struct inode *inode, uint64_t before, uint64_t holes) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    struct nilfs_inode *entry = nilfs_inode_of(inode);
+    uint64_t blocks = file_of(inode)->pending.blocks;
+
+    entry->pending_holes += blocks < before ? -holes : holes;
+    nilfs->pending_blocks += blocks - before;
+    pending_list(inode, blocks > 0);
+    sectors_set(inode);
+}
+
+/* Blocks of [from, to) that are not in the file's map. */
+static int count_holes(struct nilfs_file *file, uint64_t from, uint64_t to, uint64_t *holes) {
+    uint64_t pointers[MAP_BLOCKS], next;
+
+    while (from < to) {
+        int found = nilfs_bmap_lookup_run(file, from, pointers,
+                                          (uint32_t)smaller(to - from, MAP_BLOCKS), &next);
+        if (found < 0 && found != -ENOENT)
+            return found;
+        next = smaller(found == -ENOENT ? next : from + (uint64_t)found, to);
+        *holes += found == -ENOENT ? next - from : 0;
+        from = next;
+    }
+    return 0;
+}
+
+/* None of [from, to) is pending yet. */
 static int pending_add(struct inode *inode, uint64_t from, uint64_t to) {
     struct nilfs_file *file = file_of(inode);
-    uint64_t before = file->pending.blocks;
-    int error = block_set_add(&file->pending, from, to);
+    uint64_t before = file->pending.blocks, holes = 0;
+    int error = count_holes(file, from, to, &holes);
 
-    pending_changed(inode, before);
+    if (!error)
+        error = block_set_add(&file->pending, from, to);
+    if (!error)
+        pending_changed(inode, before, holes);
     return error;
 }
 
+/* Those of [from, to) that are pending. */
 static int pending_remove(struct inode *inode, uint64_t from, uint64_t to) {
     struct nilfs_file *file = file_of(inode);
-    uint64_t before = file->pending.blocks;
+    uint64_t before = file->pending.blocks, holes = 0, at = from, start, stop;
+    int error = 0;
 
-    if (before == 0 || from >= to)
-        return 0;
-    int error = block_set_remove(&file->pending, from, to);
-    pending_changed(inode, before);
+    while (at < to && !error && block_set_next(&file->pending, at, &start, &stop) && start < to) {
+        at = smaller(stop, to);
+        error = count_holes(file, start, at, &holes);
+    }
+    if (!error && from < to)
+        error = block_set_remove(&file->pending, from, to);
+    if (!error)
+        pending_changed(inode, before, holes);
     return error;
 }
 
@@ -106,7 +143,7 @@ void nilfs_data_forget(struct inode *inode) {
         return;
     uint64_t before = file->pending.blocks;
     block_set_clear(&file->pending);
-    pending_changed(inode, before);
+    pending_changed(inode, before, nilfs_inode_of(inode)->pending_holes);
 }
 
 struct inode *nilfs_commit_data(struct volume *volume) {
@@ -274,15 +311,15 @@ static int store_block(struct store *store, uint64_t offset, bool direct) {
 static int store_run(struct store *store, uint64_t from, uint64_t to) {
     struct nilfs *nilfs = nilfs_of(store->inode->volume);
     bool direct = to - from >= DIRECT_BLOCKS;
-    int error = 0;
+    /* First, while the map still says which of them were holes. */
+    int error = pending_remove(store->inode, from, to);
 
     clock_charge(nilfs->volume->clock, COST_BLOCK_ALLOC, (uint32_t)(to - from));
     for (uint64_t offset = from; offset < to && !error; offset++)
         error = store_block(store, offset, direct);
     if (!error)
         error = direct_submit(store);
-    if (!error)
-        error = pending_remove(store->inode, from, to);
+    sectors_set(store->inode);
     return nilfs_fail(nilfs, error);
 }
 
@@ -305,7 +342,6 @@ int nilfs_store(struct inode *inode, const struct data_range *range, struct devi
         error = store_run(&store, start, at);
     }
     nilfs->user_changes = true;
-    inode->sectors = file->sectors;
     return error;
 }
 
@@ -406,20 +442,22 @@ int nilfs_load(struct inode *inode, const struct data_range *range, struct devic
  * it is now has to be stored. */
 static int edge_pending(struct inode *inode, uint64_t offset) {
     const struct nilfs *nilfs = nilfs_of(inode->volume);
-    uint64_t block = offset >> nilfs->geometry.block_bits, pointer;
+    uint64_t block = offset >> nilfs->geometry.block_bits, pointer, start, stop;
 
     if ((offset & (nilfs->geometry.block_size - 1)) == 0)
         return 0;
     int error = nilfs_bmap_lookup(file_of(inode), block, &pointer);
     if (error)
         return error == -ENOENT ? 0 : error;
+    if (block_set_next(&file_of(inode)->pending, block, &start, &stop) && start == block)
+        return 0;
     return pending_add(inode, block, block + 1);
 }
 
 static void freed(struct inode *inode) {
     struct nilfs_file *file = file_of(inode);
 
-    inode->sectors = file->sectors;
+    sectors_set(inode);
     nilfs_of(inode->volume)->user_changes = true;
     mark_unsafe(file);
 }

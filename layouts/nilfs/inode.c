@@ -11,7 +11,8 @@
  *  2. The record's map and block count are the checkpoint's to write (checkpoint.c), from the file;
  *     all else of the record is written here, and only when it differs, so that what the format
  *     does not keep (access times) makes no checkpoint.
- *  3. inode->sectors is file->sectors after every change.
+ *  3. inode->sectors is file->sectors after every change, and what is pending of a regular file's
+ *     (data.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -156,7 +157,7 @@ static int attributes_check(const struct inode *inode, uint64_t ino) {
     if (ino == NILFS_ROOT_INO && !S_ISDIR(inode->mode))
         return nilfs_corrupt(nilfs, "inode %" PRIu64 ": mode 0%o, expected a directory, the root",
                              inode->ino, inode->mode);
-    if (inode->size > inode->volume->limits.file_size_max)
+    if (inode->size > INT64_MAX)
         return nilfs_corrupt(nilfs,
                              "inode %" PRIu64 ": size %" PRIu64 " is more than a file can have",
                              inode->ino, inode->size);

@@ -43,7 +43,8 @@ static int64_t interval_of(const struct nilfs *nilfs) {
 }
 
 static void set_limits(const struct nilfs *nilfs, struct layout_limits *limits) {
-    limits->file_size_max = INT64_MAX;
+    /* Whole pages; the format itself goes to 2^63 - 1. */
+    limits->file_size_max = INT64_MAX & ~(uint64_t)(PAGE_SIZE_BYTES - 1);
     limits->link_max = NILFS_LINK_MAX;
     limits->subdir_max = NILFS_LINK_MAX;
     limits->symlink_max = nilfs->geometry.block_size - 1;

@@ -175,7 +175,8 @@ struct nilfs_inode {
     struct nilfs_file *file; /* referenced (nilfs_file_hold), or NULL: of a synthetic directory */
     uint64_t uncut; /* bytes: a truncation that is not over has blocks to free up to here; so long
                        is the file on disk until then, lest it ever grows over them */
-    bool pending;   /* on nilfs->pending_inodes */
+    uint64_t pending_holes; /* of the pending blocks those that are not in the map yet */
+    bool pending;           /* on nilfs->pending_inodes */
     TAILQ_ENTRY(nilfs_inode) pending_link;
 };
 /* Inode numbers of the live tree are below this; those of a checkpoint that history.c shows are the

@@ -87,6 +87,7 @@ struct target {
     bool keeps_set_id_bits;
     unsigned patience; /* twentieths of a second until freed space must be seen */
     uint64_t without;  /* 1 << kind: what it shall not be asked for */
+    bool is_log;       /* blocks are free again when they have been cleaned, which takes its time */
     uint64_t lacks;    /* 1 << kind: what the target refused with EOPNOTSUPP */
     union handle slots[MODEL_SLOTS];
     uint8_t *buffer; /* MODEL_FILE_MAX + 1 bytes, for any one operation */

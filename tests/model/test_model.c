@@ -21,7 +21,7 @@
 #define INDIRECT_LACKS                                                                             \
     (LACKS(OP_KEEP_SIZE) | LACKS(OP_ZERO_KEEP) | LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) |           \
      LACKS(OP_COPY))
-#define NILFS_LACKS  INDIRECT_LACKS
+#define NILFS_LACKS  (INDIRECT_LACKS | LACKS(OP_XATTR))
 #define EXTENT_LACKS (LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) | LACKS(OP_COPY))
 
 struct subject {
@@ -162,10 +162,12 @@ static void run_subject(void *context, const struct operation *ops, unsigned cou
     int error = format_image(subject, &t);
     if (!error)
         error = volume_target_open(&t);
-    if (error)
+    if (error) {
         differ(&outcome->difference, "the volume cannot be made: %s", strerror(-error));
-    else
+    } else {
+        t.target.is_log = strcmp(subject->type, "nilfs2") == 0;
         run_volume(&t, ops, count, outcome);
+    }
     if (!*outcome->difference.text && t.image)
         check_image(subject, path, &outcome->difference);
     uint64_t unexpected = outcome->lacks & ~subject->may_lack;

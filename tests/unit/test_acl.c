@@ -113,8 +113,13 @@ END_TEST
 
 static struct fixture f;
 
-static void start(int type) {
+/* False: the format has no lists. */
+static bool start(int type) {
     fixture_open(&f, fixture_types[type], 16 << 20, NULL, NULL, true);
+    if (f.volume->layout->xattr_set)
+        return true;
+    fixture_close(&f);
+    return false;
 }
 
 static struct inode *make(struct inode *dir, const char *name, uint32_t mode, uint32_t umask) {
@@ -141,7 +146,8 @@ static void expect_none(struct inode *inode, const char *name) {
 }
 
 START_TEST(setting) {
-    start(_i);
+    if (!start(_i))
+        return;
     struct inode *file = make(f.root, "file", S_IFREG | 04600, 0);
     set(file, access_name, LIST(NAMED));
     ck_assert_uint_eq(file->mode, S_IFREG | 04770);
@@ -175,7 +181,8 @@ END_TEST
 START_TEST(changing_the_mode) {
     const struct attributes attributes = {.mode = 02704};
 
-    start(_i);
+    if (!start(_i))
+        return;
     struct inode *file = make(f.root, "file", S_IFREG | 0600, 0);
     set(file, access_name, LIST(NAMED));
     ck_assert_int_eq(volume_setattr(file, SETATTR_MODE, &attributes), 0);
@@ -195,7 +202,8 @@ START_TEST(changing_the_mode) {
 END_TEST
 
 START_TEST(inheriting) {
-    start(_i);
+    if (!start(_i))
+        return;
     struct inode *dir = make(f.root, "dir", S_IFDIR | 0777, 027);
     ck_assert_uint_eq(dir->mode, S_IFDIR | 0750);
     struct inode *before = make(dir, "before", S_IFREG | 0666, 022);
