@@ -44,6 +44,11 @@ int tool_image_open_device(struct tool_image *image, const char *path, bool read
 }
 
 int tool_image_open(struct tool_image *image, const char *path, bool read_only) {
+    return tool_image_open_with(image, path, read_only, NULL);
+}
+
+int tool_image_open_with(struct tool_image *image, const char *path, bool read_only,
+                         const char *options) {
     struct device *device;
     int error = tool_image_open_device(image, path, read_only, &device);
 
@@ -53,6 +58,7 @@ int tool_image_open(struct tool_image *image, const char *path, bool read_only) 
         .device = device,
         .clock = &image->clock,
         .log = &image->log,
+        .options = options,
         .read_only = read_only,
     };
     error = volume_open(&config, &image->volume);

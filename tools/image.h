@@ -34,6 +34,9 @@ struct tool_image {
 
 /* 0 or negative errno, after a sentence. */
 int tool_image_open(struct tool_image *image, const char *path, bool read_only);
+/* The same with mount options; NULL: none. */
+int tool_image_open_with(struct tool_image *image, const char *path, bool read_only,
+                         const char *options);
 /* Writes everything back; 0 or negative errno, after a sentence. */
 int tool_image_close(struct tool_image *image);
 /* The device of an image that is not to be mounted. 0 or negative errno, after a sentence. */

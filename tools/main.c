@@ -24,6 +24,8 @@ static const struct tool tools[] = {
     {"check", "examine an image and report (or mend) what is wrong", tool_check},
     {"show", "print a structure of the format", tool_show},
     {"explain", "tell how a file lies on the disk", tool_explain},
+    {"snapshot", "list, keep and delete the checkpoints of an image or a mount", tool_snapshot},
+    {"diff", "list what changed between two checkpoints", tool_diff},
     {"options", "list layouts, types, strategies and options", tool_options},
     {"bench", "compare layouts on a modelled disk", tool_bench},
     {"crash", "cut the power at every write, recover, and compare", tool_crash},

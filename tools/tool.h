@@ -29,6 +29,8 @@ int tool_check(int argc, char **argv);
 int tool_convert(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_explain(int argc, char **argv);
+int tool_snapshot(int argc, char **argv);
+int tool_diff(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_crash(int argc, char **argv);

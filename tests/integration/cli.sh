@@ -11,17 +11,17 @@ expect_exit 2 layoutfs
 expect_exit 2 layoutfs lss
 expect_text "did you mean 'ls'" err
 expect_exit 0 layoutfs --help
-for command in mkfs mount umount ls cat cp rm mkdir check show explain options bench crash; do
+for command in mkfs mount umount ls cat cp rm mkdir check show explain snapshot diff options bench crash; do
     expect_text "^  $command " out
 done
-for command in mkfs mount umount ls cat cp rm mkdir check show explain options bench crash; do
+for command in mkfs mount umount ls cat cp rm mkdir check show explain snapshot diff options bench crash; do
     expect_exit 0 layoutfs $command --help
     expect_text "^Usage: layoutfs $command" out
     expect_exit 0 layoutfs help $command
     expect_exit 2 layoutfs $command --no-such-option
 done
 layoutfs help | sed -n 's/^  \([a-z]*\) .*/\1/p' >commands.txt
-[ "$(wc -l <commands.txt)" -eq 15 ] || fail "the help lists $(wc -l <commands.txt) commands"
+[ "$(wc -l <commands.txt)" -eq 17 ] || fail "the help lists $(wc -l <commands.txt) commands"
 expect_exit 0 layoutfs --version
 expect_text '^layoutfs [0-9]+\.[0-9]+' out
 
