@@ -6,7 +6,6 @@
 need xz
 samples=$LAYOUTFS_SOURCE/tests/data/nilfs2
 manifest=$(dirname "$LAYOUTFS")/../tests/manifest
-layoutfs options 2>/dev/null | grep -q nilfs2 || skip "the program has no nilfs2"
 
 # expect_manifest WANTED ARGUMENTS...: tests/tools/manifest.c with these says so.
 expect_manifest() {
@@ -31,7 +30,6 @@ for sample in unclean gc; do
         expect_manifest $sample -w $sample.img
     done
     expect_manifest $sample $sample.img
-    expect_exit 0 layoutfs check $sample.img
 done
 
 need_fuse
