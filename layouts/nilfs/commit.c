@@ -127,8 +127,11 @@ static int log_submit(struct nilfs *nilfs, struct nilfs_log *log, struct device_
     struct device *device = nilfs->volume->device;
     int error = 0;
 
-    if (nilfs->commit->ordered && !STAILQ_NEXT(log, link))
-        error = device_flush(device);
+    if (nilfs->commit->ordered && !STAILQ_NEXT(log, link)) {
+        error = device_wait(device, batch);
+        if (!error)
+            error = device_flush(device);
+    }
     if (error)
         return error;
     nilfs_log_seal(&nilfs->geometry, log);
