@@ -98,6 +98,20 @@ static int read_header(struct nilfs *nilfs, struct nilfs_disk_cpfile_header *hea
     return 0;
 }
 
+int nilfs_cpfile_block(struct nilfs *nilfs, uint64_t cno, uint32_t *counted, uint64_t *end) {
+    uint64_t offset = place_of(&nilfs->geometry, cno).offset;
+    struct nilfs_view view;
+    int error = nilfs_file_read(nilfs->cpfile, offset, PURPOSE_SUPER, &view);
+
+    if (error)
+        return error;
+    const struct nilfs_disk_checkpoint *first = (const struct nilfs_disk_checkpoint *)view.data;
+    *counted = offset == 0 ? NILFS_CPFILE_UNCOUNTED : le32_load(first->cp_checkpoints_count);
+    *end = first_of(&nilfs->geometry, offset + 1);
+    nilfs_view_put(&view);
+    return 0;
+}
+
 int nilfs_cpfile_counts(struct nilfs *nilfs, uint64_t *checkpoints, uint64_t *snapshots) {
     struct nilfs_disk_cpfile_header header;
     int error = read_header(nilfs, &header);

@@ -22,6 +22,10 @@ int nilfs_cpfile_read(struct nilfs *nilfs, uint64_t cno, struct nilfs_checkpoint
  * -ENOENT. Shared. */
 int nilfs_cpfile_next(struct nilfs *nilfs, uint64_t from, bool snapshots,
                       struct nilfs_checkpoint *checkpoint);
+/* The block that has checkpoint `cno`: its own count of valid ones (the first has none), and the
+ * first checkpoint that is behind it. -ENOENT: it is a hole. For check. Shared. */
+#define NILFS_CPFILE_UNCOUNTED UINT32_MAX
+int nilfs_cpfile_block(struct nilfs *nilfs, uint64_t cno, uint32_t *counted, uint64_t *end);
 int nilfs_cpfile_counts(struct nilfs *nilfs, uint64_t *checkpoints, uint64_t *snapshots);
 /* Makes the slot of nilfs->cno, or finds that it is made; its block is a changed one. */
 int nilfs_cpfile_create(struct nilfs *nilfs);

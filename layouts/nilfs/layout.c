@@ -59,4 +59,6 @@ const struct layout nilfs_layout = {
     .checkpoint_list = nilfs_checkpoint_list,
     .checkpoint_keep = nilfs_checkpoint_keep,
     .checkpoint_delete = nilfs_checkpoint_delete,
+
+    .check = nilfs_check,
 };

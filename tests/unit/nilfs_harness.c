@@ -68,9 +68,7 @@ void harness_open(struct nilfs_harness *h, uint32_t block_bits, uint64_t segment
         .usage_size = sizeof(struct nilfs_disk_segment_usage),
         .node_children = ((1u << block_bits) - 16) / 16,
     };
-    TAILQ_INIT(&nilfs->dirty_files);
-    nilfs->block_memory.size = nilfs->geometry.block_size;
-    nilfs->block_records.size = sizeof(struct nilfs_block);
+    nilfs_volume_init(nilfs);
     nilfs->cno = 1;
     h->next_block = nilfs->geometry.first_data_block;
     ck_assert_int_eq(buffer_cache_create(h->volume.device, &h->volume.pool, &h->clock,
@@ -97,11 +95,7 @@ void harness_close(struct nilfs_harness *h) {
     ck_assert_uint_eq(nilfs->dirty_blocks, 0);
     buffer_cache_destroy(nilfs->buffers);
     pool_destroy(&h->volume.pool);
-    recycle_drain(&nilfs->block_memory);
-    recycle_drain(&nilfs->block_records);
-    recycle_drain(&nilfs->node_marks);
-    free(nilfs->freed);
-    free(nilfs->spares);
+    nilfs_volume_destroy(nilfs);
     device_close(h->volume.device);
 }
 
