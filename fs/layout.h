@@ -294,7 +294,7 @@ struct layout {
      * is stored, and the range may lie past the end of the file: blocks there stay until a truncate
      * that does not grow the file, and read as zeros when it grows over them. NULL, or
      * -EOPNOTSUPP for this inode: the core preallocates by writing zeros, and nothing past the
-     * end. */
+     * end. It may be asked for all at once and answers less when a transaction is full. */
     int64_t (*preallocate)(struct inode *inode, uint64_t offset, uint64_t length);
     /* Takes [offset, offset + length), whole blocks that end before the file does, out of the file:
      * what follows moves down. Or opens a hole there: what follows moves up. The core has stored

@@ -8,7 +8,6 @@ need fallocate
 seed=${LAYOUTFS_TEST_SEED:-$RANDOM$RANDOM}
 rounds=$((2 * ${LAYOUTFS_TEST_FACTOR:-1}))
 echo "LAYOUTFS_TEST_SEED=$seed"
-large_size=$((200 << 20))
 short_size=12345
 
 # free_of IMAGE: free blocks and inodes, of an unmounted image
@@ -16,11 +15,12 @@ free_of() {
     dumpe2fs -h "$1" 2>/dev/null | sed -n 's/^Free blocks: *//p; s/^Free inodes: *//p' | paste -sd ' '
 }
 
-# new_image TYPE: $empty is what is free as long as no file is there; directories keep their blocks.
-# So many groups have more bitmaps than a transaction of the small log may have blocks.
+# new_image TYPE SIZE: $empty is what is free as long as no file is there; directories keep their blocks.
+# The groups have more bitmaps than a transaction of the small log may have blocks (ext4: than the
+# log has).
 new_image() {
     rm -f new.img
-    layoutfs mkfs -q -t "$1" -b 1024 -g 256 -O ^resize_inode -o journal_size=1M --size 256M new.img
+    layoutfs mkfs -q -t "$1" -b 1024 -g 256 -O ^resize_inode,^64bit -o journal_size=1M --size "$2" new.img
     serve new.img "$options"
     mkdir "$mount_point/dir" "$mount_point/gone"
     touch "$mount_point/dir/large" "$mount_point"/gone/{1..30}
@@ -52,7 +52,7 @@ large_is_whole() {
     [ ! -e "$mount_point/dir/large" ] || size=$(stat -c %s "$mount_point/dir/large")
     echo "$size" >>seen
     case $size in
-    gone | $large_size | $short_size) ;;
+    gone | "$large_size" | "$short_size") ;;
     *) fail "the large file has $size bytes" ;;
     esac
     rm -f "$mount_point/dir/large"
@@ -104,7 +104,7 @@ make_large() {
 # cut_or_remove ROUND
 cut_or_remove() {
     if [ $(($1 % 2)) -eq 0 ]; then
-        truncate -s $short_size "$mount_point/dir/large"
+        truncate -s $short_size "$mount_point/dir/large" && sync "$mount_point/dir/large"
     else
         rm "$mount_point/dir/large"
     fi
@@ -128,7 +128,7 @@ cut_short() { # ROUND
     cut_or_remove "$1" 2>/dev/null &
     cutter=$!
     delay=$(random_of "$seed" "$type $1" $((2 * took))) # others want the processor, too
-    sleep $((delay / 1000)).$(printf %03d $((delay % 1000)))
+    sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
     kill_server
     wait $cutter || true
     forget_mount
@@ -139,7 +139,10 @@ cut_short() { # ROUND
 
 for type in ext3 ext4; do
     options=commit=1,alloc=first-fit
-    new_image $type
+    case $type in
+    ext3) large_size=$((200 << 20)) && new_image ext3 256M ;;
+    ext4) large_size=$((700 << 20)) && new_image ext4 900M ;;
+    esac
     open_and_nameless
     measure_removal
     : >seen
