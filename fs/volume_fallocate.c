@@ -210,7 +210,8 @@ static int fill_range(struct inode *inode, struct range range, bool keep_size, b
 
 /* --- moving ----------------------------------------------------------------------------------- */
 
-/* Collapses or inserts; size: the file's afterwards. Data lock exclusive. */
+/* Collapses, which may answer LAYOUT_AGAIN, or inserts; size: the file's afterwards. Data lock
+ * exclusive. */
 static int shift(struct inode *inode, struct range range, uint64_t size,
                  int (*move)(struct inode *inode, uint64_t offset, uint64_t length)) {
     struct volume *volume = inode->volume;
@@ -223,10 +224,10 @@ static int shift(struct inode *inode, struct range range, uint64_t size,
     if (error)
         return error;
     error = move(inode, range.offset, range.end - range.offset);
-    if (!error) {
+    if (!error)
         inode->size = size;
+    if (error >= 0)
         data_modified(inode);
-    }
     return volume_change_end(volume, error);
 }
 
@@ -261,7 +262,7 @@ static int shift_range(struct inode *inode, struct range range, bool collapse) {
             return error;
         error = shift_locked(inode, range, collapse);
         data_unlock(inode);
-    } while (commit_for_space(inode->volume, error, &tried));
+    } while (error == LAYOUT_AGAIN || commit_for_space(inode->volume, error, &tried));
     return error;
 }
 

@@ -37,10 +37,10 @@
 #ifndef LAYOUTFS_EXT_H
 #define LAYOUTFS_EXT_H
 
+#include "fs/block_set.h"
 #include "fs/volume.h"
 #include "layouts/ext/format.h"
 #include "layouts/ext/hold.h"
-#include "fs/block_set.h"
 
 /* --- geometry.c: arithmetic on a super block, also used by mkfs and check -----------------------
  */
@@ -335,6 +335,8 @@ void ext_order_drop(struct inode *inode);
 void ext_note_change(struct inode *inode, bool data);
 /* Do files' data go through the journal, too? */
 bool ext_journals_data(const struct ext *ext);
+/* Blocks that a step may change, at most; UINT32_MAX without a journal. */
+uint32_t ext_journal_share(const struct ext *ext);
 /* Should the step come to an end, so that a commit can follow? */
 bool ext_journal_full(const struct ext *ext);
 /* commit_data, commit_begin, commit_write, commit_end; without a journal, too. */

@@ -230,11 +230,14 @@ static int remove_step(struct inode *inode, uint64_t *from, uint64_t to) {
 }
 
 int ext_extent_remove(struct inode *inode, uint64_t from, uint64_t to) {
+    const uint64_t sectors = inode->sectors;
     int rc = 0;
     to = smaller(to, EXTENT_LOGICAL_END);
     while (from < to && rc == 0) {
         rc = remove_step(inode, &from, to);
-        if (rc == 0 && from < to && ext_journal_full(ext_of(inode->volume)))
+        /* Where nothing has been removed yet the caller would come back to the same. */
+        if (rc == 0 && from < to && inode->sectors != sectors &&
+            ext_journal_full(ext_of(inode->volume)))
             rc = LAYOUT_AGAIN;
     }
     ext_inode_of(inode)->next_physical = 0;
