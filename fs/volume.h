@@ -67,7 +67,7 @@ struct volume {
     pthread_rwlock_t lock;
     pthread_rwlock_t data_locks[VOLUME_DATA_LOCKS];
     uint32_t direct_read_bytes, direct_write_bytes; /* as in struct volume_config */
-    bool setid_by_caller;  /* likewise */
+    bool setid_by_caller;                           /* likewise */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
     /* See volume_note_change: something has changed since the last tick; the tick that saw that. */
