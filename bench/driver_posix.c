@@ -180,6 +180,9 @@ static int posix_readdir(struct driver *driver, const struct driver_node *dir, d
     return result;
 }
 
+/* syncfs(2) makes the kernel write what it holds, but a FUSE server hears nothing of it; that of
+ * layoutfs takes an fsync of its root for a sync of the volume. Until then its cache may hold data
+ * for which blocks are only promised, more than there will be in use. */
 static int posix_sync(struct driver *driver) {
     struct driver_node root;
     int error = posix_root(driver, &root);
@@ -187,6 +190,8 @@ static int posix_sync(struct driver *driver) {
     if (error)
         return error;
     error = result_of(syncfs(root.fd));
+    if (!error)
+        error = posix_fsync(driver, &root);
     posix_close(driver, &root);
     return error;
 }

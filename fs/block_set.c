@@ -99,8 +99,7 @@ static void chunks_drop_empty(struct block_set *set) {
 /* Sets or clears [start, end) in the chunks that are there. */
 static void chunks_fill(struct block_set *set, uint64_t start, uint64_t end, bool value) {
     bool emptied = false;
-    for (uint32_t place = chunk_place(set, start / CHUNK_BITS); place < set->chunk_count;
-         place++) {
+    for (uint32_t place = chunk_place(set, start / CHUNK_BITS); place < set->chunk_count; place++) {
         struct block_set_chunk *chunk = set->chunks[place];
         uint64_t first = chunk->number * CHUNK_BITS;
         if (first >= end)
@@ -120,8 +119,8 @@ static bool chunks_next(const struct block_set *set, uint64_t from, uint64_t *st
     uint32_t place = chunk_place(set, from / CHUNK_BITS), bit = CHUNK_BITS;
     for (; place < set->chunk_count; place++) {
         uint64_t first = set->chunks[place]->number * CHUNK_BITS;
-        bit = bitmap_find_set(set->chunks[place]->bits,
-                              from > first ? (uint32_t)(from - first) : 0, CHUNK_BITS);
+        bit = bitmap_find_set(set->chunks[place]->bits, from > first ? (uint32_t)(from - first) : 0,
+                              CHUNK_BITS);
         if (bit < CHUNK_BITS)
             break;
     }
@@ -140,8 +139,7 @@ static bool chunks_next(const struct block_set *set, uint64_t from, uint64_t *st
 
 /* --- the set ---------------------------------------------------------------------------------- */
 
-bool block_set_next(const struct block_set *set, uint64_t from, uint64_t *start,
-                      uint64_t *end) {
+bool block_set_next(const struct block_set *set, uint64_t from, uint64_t *start, uint64_t *end) {
     if (set->chunks)
         return chunks_next(set, from, start, end);
     *start = from > set->start ? from : set->start;
@@ -155,8 +153,7 @@ static bool set_holds(const struct block_set *set, uint64_t block) {
 }
 
 /* Blocks and runs of the set that lie in [from, to); a run reaching out of it counts, too. */
-static uint64_t set_count(const struct block_set *set, uint64_t from, uint64_t to,
-                          uint64_t *runs) {
+static uint64_t set_count(const struct block_set *set, uint64_t from, uint64_t to, uint64_t *runs) {
     uint64_t start, end, blocks = 0;
     *runs = 0;
     while (from < to && block_set_next(set, from, &start, &end) && start < to) {

@@ -31,8 +31,7 @@ struct block_set {
 int block_set_add(struct block_set *set, uint64_t start, uint64_t end);
 int block_set_remove(struct block_set *set, uint64_t start, uint64_t end);
 /* The first run at or after `from`, cut to what lies there. False: there is none. */
-bool block_set_next(const struct block_set *set, uint64_t from, uint64_t *start,
-                      uint64_t *end);
+bool block_set_next(const struct block_set *set, uint64_t from, uint64_t *start, uint64_t *end);
 /* Empties the set. */
 void block_set_clear(struct block_set *set);
 

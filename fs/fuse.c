@@ -426,6 +426,7 @@ int fuse_mount_serve(const struct fuse_mount_config *config) {
         .mount_point = config->mount_point,
         .delayed_writes = config->delayed_writes,
         .buffers_lock = PTHREAD_MUTEX_INITIALIZER,
+        .listing_lock = PTHREAD_MUTEX_INITIALIZER,
     };
     sem_init(&server.ended, 0, 0);
     fuse_block_signals();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: fs, the FUSE front end's handlers for file data, directory listings and extended
- * attributes. Interface: fs/fuse_server.h.
+ * Layer: fs, the FUSE front end's handlers for file data and extended attributes. Interface:
+ * fs/fuse_server.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ void fuse_server_buffer_give(struct fuse_server *server, union fuse_reply *buffe
 }
 
 /* The inode of `node` and a buffer to answer with; or replies the error and returns NULL. */
-static struct inode *inode_and_buffer(fuse_req_t request, fuse_ino_t node,
-                                      union fuse_reply **buffer) {
+struct inode *fuse_server_inode_and_buffer(fuse_req_t request, fuse_ino_t node,
+                                           union fuse_reply **buffer) {
     struct inode *inode = fuse_server_inode(request, node);
     if (!inode)
         return NULL;
@@ -49,7 +49,7 @@ static struct inode *inode_and_buffer(fuse_req_t request, fuse_ino_t node,
     return inode;
 }
 
-static void reply_buffer(fuse_req_t request, union fuse_reply *buffer, int64_t result) {
+void fuse_server_reply_buffer(fuse_req_t request, union fuse_reply *buffer, int64_t result) {
     struct fuse_server *server = fuse_server_of(request); /* the reply frees `request` */
     if (result < 0)
         fuse_server_reply_error(request, (int)result);
@@ -75,7 +75,7 @@ int fuse_server_clear_setid(struct inode *inode) {
 void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *file) {
     union fuse_reply *buffer;
-    struct inode *inode = inode_and_buffer(request, node, &buffer);
+    struct inode *inode = fuse_server_inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;
     size = at_most(size, sizeof buffer->data);
@@ -83,7 +83,7 @@ void fuse_server_read(fuse_req_t request, fuse_ino_t node, size_t size, off_t of
                         ? volume_read_noatime(inode, buffer->data, size, (uint64_t)offset)
                         : volume_read(inode, buffer->data, size, (uint64_t)offset);
     volume_put(inode, 1);
-    reply_buffer(request, buffer, count);
+    fuse_server_reply_buffer(request, buffer, count);
 }
 
 void fuse_server_write(fuse_req_t request, fuse_ino_t node, const char *data, size_t size,
@@ -149,96 +149,6 @@ void fuse_server_lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int wh
         fuse_reply_lseek(request, found);
 }
 
-/* --- directory listings ---------------------------------------------------------------------- */
-
-struct listing {
-    fuse_req_t request;
-    char *data;
-    size_t size, used;
-    bool with_attributes;
-};
-
-/* Adds one entry; of READDIRPLUS's, the attributes follow in complete_entries, for an inode cannot
- * be loaded in the middle of an iteration. */
-static bool listing_add(void *context, const struct dir_entry *found) {
-    struct listing *listing = context;
-    char name[NAME_LENGTH_MAX + 1];
-    if (found->name_length > NAME_LENGTH_MAX)
-        return true;
-    memcpy(name, found->name, found->name_length);
-    name[found->name_length] = '\0';
-
-    struct fuse_entry_param entry = {.attr = {.st_ino = found->ino, .st_mode = found->type}};
-    char *position = listing->data + listing->used;
-    size_t left = listing->size - listing->used;
-    size_t needed = listing->with_attributes
-                        ? fuse_add_direntry_plus(listing->request, position, left, name, &entry,
-                                                 (off_t)found->cookie)
-                        : fuse_add_direntry(listing->request, position, left, name, &entry.attr,
-                                            (off_t)found->cookie);
-    if (needed > left)
-        return false;
-    listing->used += needed;
-    return true;
-}
-
-static bool is_dots(const struct fuse_dirent *entry) {
-    return (entry->namelen == 1 && entry->name[0] == '.') ||
-           (entry->namelen == 2 && entry->name[0] == '.' && entry->name[1] == '.');
-}
-
-/* Fills in the nodes of a READDIRPLUS reply; the kernel gets a reference to each. An entry whose
- * inode is gone by now or cannot be read keeps node 0, which is only a name. */
-static void complete_entries(struct listing *listing) {
-    struct volume *volume = fuse_server_of(listing->request)->volume;
-    size_t position = 0;
-    while (position < listing->used) {
-        /* libfuse aligns every entry in the buffer to eight bytes, as the protocol does. */
-        struct fuse_direntplus *raw = (void *)(listing->data + position);
-        size_t length = FUSE_DIRENTPLUS_SIZE(raw);
-        struct inode *inode;
-        if (!is_dots(&raw->dirent) && volume_get(volume, raw->dirent.ino, &inode) == 0) {
-            char name[NAME_LENGTH_MAX + 1];
-            struct fuse_entry_param entry;
-            memcpy(name, raw->dirent.name, raw->dirent.namelen);
-            name[raw->dirent.namelen] = '\0';
-            fuse_server_entry(inode, &entry);
-            fuse_add_direntry_plus(listing->request, listing->data + position, length, name, &entry,
-                                   (off_t)raw->dirent.off);
-        }
-        position += length;
-    }
-}
-
-static void list(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
-                 bool with_attributes) {
-    union fuse_reply *buffer;
-    struct inode *dir = inode_and_buffer(request, node, &buffer);
-    if (!dir)
-        return;
-    struct listing listing = {
-        .request = request,
-        .data = buffer->data,
-        .size = at_most(size, sizeof buffer->data),
-        .with_attributes = with_attributes,
-    };
-    int error = volume_readdir(dir, (uint64_t)cookie, listing_add, &listing);
-    if (!error && with_attributes)
-        complete_entries(&listing);
-    volume_put(dir, 1);
-    reply_buffer(request, buffer, error ? error : (int64_t)listing.used);
-}
-
-void fuse_server_readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
-                         struct fuse_file_info *file) {
-    list(request, node, size, cookie, false);
-}
-
-void fuse_server_readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
-                             struct fuse_file_info *file) {
-    list(request, node, size, cookie, true);
-}
-
 /* --- extended attributes --------------------------------------------------------------------- */
 
 /* A format without them says so once: the kernel then never asks again, which saves a request for
@@ -260,14 +170,14 @@ static void reply_xattr(fuse_req_t request, union fuse_reply *buffer, int64_t le
     }
     if (length >= 0 && (size_t)length > size)
         length = -ERANGE;
-    reply_buffer(request, buffer, length);
+    fuse_server_reply_buffer(request, buffer, length);
 }
 
 void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size) {
     if (!has_xattrs(request))
         return;
     union fuse_reply *buffer;
-    struct inode *inode = inode_and_buffer(request, node, &buffer);
+    struct inode *inode = fuse_server_inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;
     int64_t length = volume_getxattr(inode, name, buffer->data, at_most(size, sizeof buffer->data));
@@ -305,7 +215,7 @@ void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
     if (!has_xattrs(request))
         return;
     union fuse_reply *buffer;
-    struct inode *inode = inode_and_buffer(request, node, &buffer);
+    struct inode *inode = fuse_server_inode_and_buffer(request, node, &buffer);
     if (!inode)
         return;
     int64_t length = volume_listxattr(inode, buffer->data, XATTR_LIST_MAX);

@@ -5,7 +5,8 @@
  *   fuse_ring.c  serving through io_uring
  *   fuse.c       mounting, the serving threads, signals, unmounting
  *   fuse_ops.c   names and attributes: one handler a request
- *   fuse_data.c  file data, directory listings, extended attributes
+ *   fuse_data.c  file data, extended attributes
+ *   fuse_listing.c directory listings
  *   fuse_ioctl.c ioctls
  *   fuse_raw.c   requests that libfuse does not know
  *
@@ -40,6 +41,13 @@
 /* How long the kernel may keep names and attributes: only the owner of the image changes it. */
 #define FUSE_VALID_SECONDS 86400u
 
+/* Where a listing that is being read stands. */
+struct fuse_listing_mark {
+    uint64_t node, cookie; /* of the last entry that was sent */
+    uint64_t end;          /* bytes that the kernel's copy has with it */
+};
+#define FUSE_LISTING_MARKS 64u /* a power of two */
+
 /* Memory for one reply. */
 union fuse_reply {
     union fuse_reply *next; /* while in the pool */
@@ -63,11 +71,19 @@ struct fuse_server {
     /* A pool as large as the number of handlers that ever needed one at a time. */
     pthread_mutex_t buffers_lock;
     union fuse_reply *buffers;
+    pthread_mutex_t listing_lock;
+    struct fuse_listing_mark listing_marks[FUSE_LISTING_MARKS];
 };
 
 /* NULL: no memory. */
 union fuse_reply *fuse_server_buffer_take(struct fuse_server *server);
 void fuse_server_buffer_give(struct fuse_server *server, union fuse_reply *buffer);
+
+/* The inode, referenced, and memory for the reply; or replies the error and returns NULL. */
+struct inode *fuse_server_inode_and_buffer(fuse_req_t request, fuse_ino_t node,
+                                           union fuse_reply **buffer);
+/* Replies `result` bytes of the buffer, or a negative errno, and gives the buffer back. */
+void fuse_server_reply_buffer(fuse_req_t request, union fuse_reply *buffer, int64_t result);
 
 static inline struct fuse_server *fuse_server_of(fuse_req_t request) {
     return fuse_req_userdata(request);
@@ -127,12 +143,14 @@ void fuse_server_fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t 
                            off_t length, struct fuse_file_info *file);
 void fuse_server_lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence,
                        struct fuse_file_info *file);
+void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size);
+void fuse_server_removexattr(fuse_req_t request, fuse_ino_t node, const char *name);
+void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size);
+
+/* fuse_listing.c */
 void fuse_server_readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
                          struct fuse_file_info *file);
 void fuse_server_readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t cookie,
                              struct fuse_file_info *file);
-void fuse_server_getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size);
-void fuse_server_removexattr(fuse_req_t request, fuse_ino_t node, const char *name);
-void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size);
 
 #endif

@@ -309,12 +309,15 @@ struct layout {
      * is stored, and the range may lie past the end of the file: blocks there stay until a truncate
      * that does not grow the file, and read as zeros when it grows over them. NULL, or
      * -EOPNOTSUPP for this inode: the core preallocates by writing zeros, and nothing past the
-     * end. */
+     * end. Less than length also when a transaction is full: the core asks for the rest in another
+     * step, until -ENOSPC. */
     int64_t (*preallocate)(struct inode *inode, uint64_t offset, uint64_t length);
     /* Takes [offset, offset + length), whole blocks that end before the file does, out of the file:
      * what follows moves down. Or opens a hole there: what follows moves up. The core has stored
      * the file's data from `offset` on, has none of it in the cache, and sets inode->size
-     * afterwards. NULL: -EOPNOTSUPP. */
+     * afterwards. `collapse` may free the range in parts (LAYOUT_AGAIN: a hole, until the core has
+     * called again); what moves does so in one step, or is refused before anything has changed.
+     * NULL, or -EOPNOTSUPP. */
     int (*collapse)(struct inode *inode, uint64_t offset, uint64_t length);
     int (*insert)(struct inode *inode, uint64_t offset, uint64_t length);
     /* The extent at `offset`; past the last one a hole of any length. Shared. */

@@ -401,10 +401,12 @@ static size_t page_cache_copy_out(struct page *const *pages, unsigned count, cha
 
 /* --- past the cache --------------------------------------------------------------------------- */
 
-bool page_cache_is_direct(const struct inode *inode, size_t size, uint64_t offset) {
-    uint32_t least = inode->volume->direct_bytes;
-
+static bool is_direct(uint32_t least, size_t size, uint64_t offset) {
     return least > 0 && size >= least && offset % PAGE_SIZE_BYTES == 0;
+}
+
+bool page_cache_is_direct(const struct inode *inode, size_t size, uint64_t offset) {
+    return is_direct(inode->volume->direct_write_bytes, size, offset);
 }
 
 static int wait_for(struct volume *volume, struct device_batch *batch, int error) {
@@ -414,14 +416,18 @@ static int wait_for(struct volume *volume, struct device_batch *batch, int error
 }
 
 /* The bytes from `offset` on that are in whole pages of which none is cached, if they are many
- * enough to be read past the cache. The mutex is held. */
-static size_t page_cache_direct_run(const struct inode *inode, size_t size, uint64_t offset) {
+ * enough to be read past the cache; the last page as far as there is room for it. The mutex is
+ * held. */
+static size_t page_cache_direct_run(const struct inode *inode, size_t room, size_t size,
+                                    uint64_t offset) {
     const struct page *page = page_tree_next(inode->pages, offset / PAGE_SIZE_BYTES, false);
-    uint64_t run = size - size % PAGE_SIZE_BYTES;
+    uint64_t run = PAGES_OF(size) * PAGE_SIZE_BYTES;
 
-    if (page && page->index < (offset + size) / PAGE_SIZE_BYTES)
+    if (run > room)
+        run = size - size % PAGE_SIZE_BYTES;
+    if (page && page->index < PAGES_OF(offset + size))
         run = page->index * PAGE_SIZE_BYTES - offset;
-    return page_cache_is_direct(inode, run, offset) ? smaller(run, DIRECT_MAX) : 0;
+    return is_direct(inode->volume->direct_read_bytes, run, offset) ? smaller(run, DIRECT_MAX) : 0;
 }
 
 /* The mutex is not held. */
@@ -452,7 +458,7 @@ int page_cache_write_direct(struct inode *inode, const void *buffer, size_t size
 
 /* --- reading, continued ----------------------------------------------------------------------- */
 
-int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t offset) {
+int page_cache_read(struct inode *inode, void *buffer, size_t room, size_t size, uint64_t offset) {
     struct pool *pool = &inode->volume->pool;
     uint64_t end = PAGES_OF(offset + size);
     struct page *pages[COPY_PAGES];
@@ -463,17 +469,17 @@ int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t off
     pool_lock(pool);
     if (!page_cache_tree(inode))
         error = -ENOMEM;
-    else if (!page_cache_is_direct(inode, size, offset))
+    else if (page_cache_direct_run(inode, room, size, offset) == 0)
         page_cache_read_ahead(inode, offset, size);
     while (done < size && !error) {
-        size_t direct = page_cache_direct_run(inode, size - done, offset + done);
+        size_t direct = page_cache_direct_run(inode, room - done, size - done, offset + done);
         unsigned count;
 
         if (direct > 0) {
             pool_unlock(pool);
             error = page_cache_read_direct(inode, (char *)buffer + done, direct, offset + done);
             pool_lock(pool);
-            done += direct;
+            done += smaller(direct, size - done);
             continue;
         }
         error = page_cache_pin(inode, (offset + done) / PAGE_SIZE_BYTES, end, pages, &count);

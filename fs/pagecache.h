@@ -23,8 +23,10 @@ int page_cache_create(struct volume *volume, struct page_cache **cache);
 void page_cache_destroy(struct page_cache *cache);
 
 /* Copies cached or loaded bytes out; [offset, offset + size) lies inside the file. Reads ahead.
- * 0 or negative errno. Called with the data lock (shared or exclusive) and without volume->lock. */
-int page_cache_read(struct inode *inode, void *buffer, size_t size, uint64_t offset);
+ * `buffer` has `room` bytes, at least size, of which those behind the end of the file may be
+ * changed: what is read past the cache is whole pages. 0 or negative errno. Called with the data
+ * lock (shared or exclusive) and without volume->lock. */
+int page_cache_read(struct inode *inode, void *buffer, size_t room, size_t size, uint64_t offset);
 /* Makes sure that the pages partly covered by [offset, offset + size) are present and stay, so that
  * a following page_cache_write changes only what it should; and the last page, if the write leaves
  * a hole after it. Before `reserve`, since freshly reserved blocks hold old bytes. On a writable
@@ -33,7 +35,7 @@ int page_cache_prepare(struct inode *inode, size_t size, uint64_t offset);
 /* Copies bytes in (zeros where buffer is NULL) and marks the pages dirty. After page_cache_prepare
  * and `reserve`. */
 int page_cache_write(struct inode *inode, const void *buffer, size_t size, uint64_t offset);
-/* Does a write of `size` bytes at `offset` go past the cache (volume->direct_bytes)? Then
+/* Does a write of `size` bytes at `offset` go past the cache (direct_write_bytes)? Then
  * page_cache_write_direct takes its whole pages, after `reserve`: what is cached of them is dropped
  * and they are stored at once. Data lock exclusive, volume->lock not held. */
 bool page_cache_is_direct(const struct inode *inode, size_t size, uint64_t offset);

@@ -262,7 +262,8 @@ static int volume_new(const struct volume_config *config, struct volume **out) {
     volume->device = config->device;
     volume->clock = config->clock;
     volume->log = config->log;
-    volume->direct_bytes = config->direct_bytes;
+    volume->direct_read_bytes = config->direct_read_bytes;
+    volume->direct_write_bytes = config->direct_write_bytes;
     volume->setid_by_caller = config->setid_by_caller;
     volume->read_only = config->read_only || (config->device && config->device->read_only);
     snprintf(volume->name, sizeof(volume->name), "%s",

@@ -66,8 +66,8 @@ struct volume {
     struct inode_cache *inode_cache;
     pthread_rwlock_t lock;
     pthread_rwlock_t data_locks[VOLUME_DATA_LOCKS];
-    uint32_t direct_bytes; /* as in struct volume_config */
-    bool setid_by_caller;  /* likewise */
+    uint32_t direct_read_bytes, direct_write_bytes; /* as in struct volume_config */
+    bool setid_by_caller;                           /* likewise */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
     /* See volume_note_change: something has changed since the last tick; the tick that saw that. */
@@ -90,9 +90,9 @@ struct volume_config {
     /* Cache size and write-back behaviour; NULL: wall-mode defaults (512 MiB, 10 %, 40 %, 30 s,
      * 5 s). Borrowed for the call. */
     const struct machine *machine;
-    /* Reads and writes of whole pages and at least so many bytes go past the page cache, for a
+    /* Reads, and writes, of whole pages and at least so many bytes go past the page cache, for a
      * front end whose caller caches as well (the kernel, over a mount). 0: none do. */
-    uint32_t direct_bytes;
+    uint32_t direct_read_bytes, direct_write_bytes;
     /* Changed contents leave set-id bits as they are, for a front end that knows whether who writes
      * may keep them, and else says SETATTR_KILL_SUID_SGID. */
     bool setid_by_caller;

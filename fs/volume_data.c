@@ -37,9 +37,10 @@ static int data_check_type(const struct inode *inode) {
 /* --- reading ---------------------------------------------------------------------------------- */
 
 /* Data lock held. *atime: the read is to update the access time. */
-static int64_t data_read(struct inode *inode, void *buffer, size_t size, uint64_t offset,
+static int64_t data_read(struct inode *inode, void *buffer, size_t room, uint64_t offset,
                          bool *atime) {
     struct volume *volume = inode->volume;
+    size_t size;
     int error;
 
     pthread_rwlock_rdlock(&volume->lock);
@@ -50,8 +51,8 @@ static int64_t data_read(struct inode *inode, void *buffer, size_t size, uint64_
     pthread_rwlock_unlock(&volume->lock);
     if (error || offset >= inode->size)
         return error;
-    size = smaller(smaller(size, inode->size - offset), INT64_MAX);
-    error = size > 0 ? page_cache_read(inode, buffer, size, offset) : 0;
+    size = smaller(smaller(room, inode->size - offset), INT64_MAX);
+    error = size > 0 ? page_cache_read(inode, buffer, room, size, offset) : 0;
     return error ? error : (int64_t)size;
 }
 

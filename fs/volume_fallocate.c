@@ -91,20 +91,21 @@ static int extend(struct inode *inode, uint64_t size) {
     return volume_change_end(volume, 0);
 }
 
-/* Data lock exclusive. */
-static int preallocate(struct inode *inode, struct range range) {
+/* As much from the range's beginning as the layout gives at once, and takes it off. Data lock
+ * exclusive. */
+static int preallocate(struct inode *inode, struct range *range) {
     struct volume *volume = inode->volume;
     int error = volume_change_begin(volume);
 
     if (error)
         return error;
-    int64_t granted = volume->layout->preallocate(inode, range.offset, range.end - range.offset);
-    if (granted > 0)
+    int64_t granted = volume->layout->preallocate(inode, range->offset, range->end - range->offset);
+    if (granted > 0) {
         data_modified(inode);
-    if (granted < 0)
-        error = (int)granted;
-    else if ((uint64_t)granted < range.end - range.offset)
-        error = -ENOSPC;
+        range->offset += (uint64_t)granted;
+    } else {
+        error = granted < 0 ? (int)granted : -ENOSPC;
+    }
     return volume_change_end(volume, error);
 }
 
@@ -118,11 +119,12 @@ static int preallocate_range(struct inode *inode, struct range range, bool keep_
             return error;
         error = data_may_change(inode, UINT64_MAX);
         if (!error)
-            error = preallocate(inode, range);
-        if (!error && !keep_size)
+            error = preallocate(inode, &range);
+        if (!error && !keep_size && range.offset == range.end)
             error = extend(inode, range.end);
         data_unlock(inode);
-    } while (commit_for_space(inode->volume, error, &tried));
+    } while ((!error && range.offset < range.end) ||
+             commit_for_space(inode->volume, error, &tried));
     return error;
 }
 
@@ -208,7 +210,8 @@ static int fill_range(struct inode *inode, struct range range, bool keep_size, b
 
 /* --- moving ----------------------------------------------------------------------------------- */
 
-/* Collapses or inserts; size: the file's afterwards. Data lock exclusive. */
+/* Collapses, which may answer LAYOUT_AGAIN, or inserts; size: the file's afterwards. Data lock
+ * exclusive. */
 static int shift(struct inode *inode, struct range range, uint64_t size,
                  int (*move)(struct inode *inode, uint64_t offset, uint64_t length)) {
     struct volume *volume = inode->volume;
@@ -221,10 +224,10 @@ static int shift(struct inode *inode, struct range range, uint64_t size,
     if (error)
         return error;
     error = move(inode, range.offset, range.end - range.offset);
-    if (!error) {
+    if (!error)
         inode->size = size;
+    if (error >= 0)
         data_modified(inode);
-    }
     return volume_change_end(volume, error);
 }
 
@@ -259,7 +262,7 @@ static int shift_range(struct inode *inode, struct range range, bool collapse) {
             return error;
         error = shift_locked(inode, range, collapse);
         data_unlock(inode);
-    } while (commit_for_space(inode->volume, error, &tried));
+    } while (error == LAYOUT_AGAIN || commit_for_space(inode->volume, error, &tried));
     return error;
 }
 

@@ -108,9 +108,10 @@ static int open_device(struct mount *mount, struct device **device) {
     return error;
 }
 
-/* The kernel caches what goes over the mount; it reads ahead 128 KiB and writes up to 1 MiB at a
- * time. */
-#define DIRECT_BYTES (64u << 10)
+/* The kernel caches what goes over the mount and reads ahead, and the host caches the image: a
+ * third copy of what is read would be of no use. Small writes are gathered. */
+#define DIRECT_READ_BYTES  PAGE_SIZE_BYTES
+#define DIRECT_WRITE_BYTES (64u << 10)
 
 /* An option that the volume does not know is a mistake of whoever calls: TOOL_USAGE. */
 static int check_options(struct mount *mount) {
@@ -132,7 +133,8 @@ static int open_volume(struct mount *mount, struct volume **volume) {
         .clock = &mount->clock,
         .log = &mount->log,
         .read_only = mount->options->read_only,
-        .direct_bytes = DIRECT_BYTES,
+        .direct_read_bytes = DIRECT_READ_BYTES,
+        .direct_write_bytes = DIRECT_WRITE_BYTES,
         .setid_by_caller = true,
     };
     if (open_device(mount, &config.device) != 0)

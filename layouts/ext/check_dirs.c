@@ -184,6 +184,17 @@ static int visit_block(void *context, const struct ext_walk_step *step) {
     return rc < 0 ? rc : EXT_WALK_SKIP;
 }
 
+/* Entries that lie in the inode. */
+static void check_inline(const struct examined *examined, const struct ext_disk_inode *record) {
+    char block[PAGE_SIZE_BYTES];
+    const char *fault =
+        ext_inline_dir_block(&examined->check->ext, examined->dir->ino, record, block);
+    if (fault)
+        entry_wrong(examined, 0, fault);
+    else
+        check_block(examined, (const uint8_t *)block);
+}
+
 static int check_directory(struct check *check, struct check_dir *dir) {
     struct examined examined = {
         .check = check,
@@ -195,7 +206,10 @@ static int check_directory(struct check *check, struct check_dir *dir) {
     int rc = ext_inode_record(&check->ext, dir->ino, &buffer, &record);
     if (rc < 0)
         return rc;
-    rc = ext_walk_map(&check->ext, dir->ino, record, visit_block, &examined);
+    if (le32_load(record->i_flags) & EXT_INODE_INLINE_DATA)
+        check_inline(&examined, record);
+    else
+        rc = ext_walk_map(&check->ext, dir->ino, record, visit_block, &examined);
     buffer_put(buffer);
     return rc == -EUCLEAN ? 0 : rc; /* a map that goes in circles has been reported, too */
 }

@@ -111,11 +111,25 @@ static int visit_pointer(void *context, const struct ext_walk_step *step) {
     return EXT_WALK_ENTER;
 }
 
+/* Values of attributes in other inodes count as the owner's blocks. */
+static int count_values(struct subject *subject, uint64_t block) {
+    struct ext *ext = &subject->check->ext;
+    struct buffer *buffer = NULL;
+    int rc = block ? buffer_get(ext->buffers, block, PURPOSE_XATTR, &buffer) : 0;
+    if (rc < 0)
+        return rc;
+    subject->blocks += ext_xattr_inode_blocks(&ext->geometry, subject->record,
+                                              buffer ? buffer_data(buffer) : NULL);
+    buffer_put(buffer);
+    return 0;
+}
+
 static int note_attributes(struct subject *subject) {
     struct check *check = subject->check;
     uint64_t block = ext_record_file_acl(&check->ext, subject->record);
+    bool values = check->ext.geometry.incompat & EXT_INCOMPAT_EA_INODE;
     if (block == 0)
-        return 0;
+        return values ? count_values(subject, 0) : 0;
     if (!ext_blocks_are_data(&check->ext, block, 1)) {
         check_wrong(check,
                     "inode %" PRIu64 ": attribute block %" PRIu64
@@ -128,7 +142,7 @@ static int note_attributes(struct subject *subject) {
                         &check->attribute_room, sizeof(*check->attribute_blocks));
     if (rc == 0)
         check->attribute_blocks[check->attribute_count++] = block;
-    return rc;
+    return rc == 0 && values ? count_values(subject, block) : rc;
 }
 
 /* --- one inode -------------------------------------------------------------------------------- */
@@ -151,6 +165,9 @@ static void check_fields(struct subject *subject) {
                     "inode %" PRIu64 ": i_flags 0x%" PRIx32
                     " ask for a feature that the super block does not announce; run e2fsck",
                     subject->ino, flags);
+    if (flags & EXT_INODE_EXTENTS && flags & EXT_INODE_INLINE_DATA)
+        check_wrong(check, "inode %" PRIu64 ": has both extents and contents inside; run e2fsck",
+                    subject->ino);
     if ((flags & EXT_INODE_INDEX) && !S_ISDIR(le16_load(record->i_mode)))
         check_wrong(check, "inode %" PRIu64 ": has an index, but is no directory; run e2fsck",
                     subject->ino);
@@ -178,11 +195,31 @@ static void check_symlink_size(struct subject *subject, uint64_t size) {
                     subject->ino, size);
 }
 
+/* Contents in the inode: a directory fills its place, others may. */
+static void check_inline_size(struct subject *subject, uint64_t size) {
+    int64_t room = ext_inline_read(&subject->check->ext, subject->record, NULL);
+    bool directory = S_ISDIR(le16_load(subject->record->i_mode));
+    if (room < 0)
+        check_wrong(subject->check,
+                    "inode %" PRIu64 ": its contents are to lie in the inode, whose attribute "
+                    "system.data is missing or makes no sense; run e2fsck",
+                    subject->ino);
+    else if (directory ? size != (uint64_t)room : size > (uint64_t)room)
+        check_wrong(subject->check,
+                    "inode %" PRIu64 ": i_size is %" PRIu64 ", but the inode has room for %" PRId64
+                    " bytes; run e2fsck",
+                    subject->ino, size, room);
+}
+
 static void check_size(struct subject *subject) {
     struct check *check = subject->check;
     const struct ext_geometry *geometry = &check->ext.geometry;
     uint32_t mode = le16_load(subject->record->i_mode);
     uint64_t size = record_size(&check->ext, subject->record);
+    if (le32_load(subject->record->i_flags) & EXT_INODE_INLINE_DATA) {
+        check_inline_size(subject, size);
+        return;
+    }
     uint64_t end = subject->end << geometry->block_bits;
     if (S_ISLNK(mode))
         check_symlink_size(subject, size);
@@ -246,6 +283,9 @@ static int note_in_use(struct subject *subject) {
     struct check_inode *inode = &group->inodes[(subject->ino - 1) % geometry->inodes_per_group];
     inode->type = (uint8_t)(mode >> 12);
     inode->links = le16_load(subject->record->i_links_count);
+    if (le32_load(subject->record->i_flags) &
+        EXT_INODE_EA_INODE) /* entries of attributes name it */
+        inode->names = inode->links;
     return S_ISDIR(mode) ? note_directory(check, subject->ino, group) : 0;
 }
 

@@ -12,6 +12,8 @@
 #include "layouts/ext/ext.h"
 
 bool ext_has_block_map(struct inode *inode) {
+    if (ext_is_inline(inode))
+        return false;
     return S_ISREG(inode->mode) || S_ISDIR(inode->mode) ||
            (S_ISLNK(inode->mode) && !ext_symlink_is_fast(inode));
 }
@@ -59,6 +61,10 @@ int ext_map(struct inode *inode, uint64_t offset, struct extent *extent) {
     struct ext_run run = {.logical = logical}, next;
     int rc = 0;
 
+    if (ext_is_inline(inode) && offset < inode->size) {
+        *extent = (struct extent){.length = inode->size, .flags = EXTENT_ENCODED};
+        return 0;
+    }
     while (ext_has_block_map(inode)) {
         rc = ext_lookup(inode, logical + run.count, &next);
         if (rc < 0)
@@ -120,9 +126,11 @@ int ext_truncate(struct inode *inode, uint64_t size) {
     uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
     if (private->stored_size > size)
         ext_inode_of(inode)->stored_size = size;
+    int rc = ext_is_inline(inode) ? ext_inline_truncate(inode, size) : 0, error = 0;
     /* What was preallocated stays when the file grows over it. */
     bool grows = has_extents(inode) && size > inode->size;
-    int rc = grows ? 0 : blocks_remove(inode, from, UINT64_MAX), error = 0;
+    if (rc == 0 && !grows)
+        rc = blocks_remove(inode, from, UINT64_MAX);
     /* The rest is cut by the next mount, if not by us. */
     if (rc == LAYOUT_AGAIN)
         error = ext_orphan_add(inode);

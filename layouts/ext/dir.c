@@ -202,6 +202,27 @@ int ext_dir_block_get(struct inode *dir, uint64_t logical, struct buffer **buffe
     return 0;
 }
 
+int ext_dir_inline_get(struct inode *dir, char *block) {
+    struct ext *ext = ext_of(dir->volume);
+    struct buffer *buffer;
+    struct ext_disk_inode *record;
+    uint32_t offset = 0;
+
+    int rc = ext_inode_record(ext, dir->ino, &buffer, &record);
+    if (rc < 0)
+        return rc;
+    const char *fault = ext_inline_dir_block(ext, dir->ino, record, block);
+    buffer_put(buffer);
+    if (!fault)
+        fault = entries_fault(ext, block, &offset);
+    if (!fault)
+        fault = dots_fault(dir, block, ext->geometry.block_size);
+    if (!fault)
+        return 0;
+    return ext_corrupt(ext, "directory inode %" PRIu64 ", in the inode: entry at byte %u: %s",
+                       dir->ino, offset, fault);
+}
+
 /* Starts reading what a walk through the directory will want next. */
 static void dir_prefetch(struct inode *dir, uint64_t logical) {
     uint64_t left = ext_dir_blocks(dir) - logical;
@@ -365,9 +386,25 @@ static int dir_locate_inode(struct inode *dir, const char *name, uint32_t length
     return rc;
 }
 
+/* In the inode, whatever the form of other directories. */
+static int inline_find(struct inode *dir, const char *name, uint32_t length, uint64_t *ino) {
+    char block[PAGE_SIZE_BYTES];
+    struct ext_dir_slot slot;
+
+    int rc = ext_dir_inline_get(dir, block);
+    if (rc < 0)
+        return rc;
+    if (!ext_dir_block_find(ext_of(dir->volume), block, name, length, &slot))
+        return -ENOENT;
+    *ino = le32_load(((struct ext_disk_dirent *)(block + slot.offset))->inode);
+    return 0;
+}
+
 int ext_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_t *ino) {
     struct ext_dir_slot slot;
 
+    if (ext_is_inline(dir))
+        return inline_find(dir, name, length, ino);
     int rc = dir_locate(dir, name, length, &slot);
     if (rc < 0)
         return rc;
@@ -415,21 +452,26 @@ int ext_dir_insert(struct inode *dir, const char *name, uint32_t length, struct 
 
     if (length > NAME_LENGTH_MAX)
         return -ENAMETOOLONG;
+    int rc = ext_inline_convert(dir);
+    if (rc < 0)
+        return rc;
     if (ext_dir_blocks(dir) == 0)
         return ext_corrupt(ext, "directory inode %" PRIu64 " has no blocks", dir->ino);
     if (ext_htree_indexed(dir)) {
-        int rc = ext_htree_insert(dir, &entry);
+        rc = ext_htree_insert(dir, &entry);
         if (rc != EXT_HTREE_UNUSABLE)
             return rc;
     }
-    int rc = ext_htree_drop(dir); /* it would no longer tell the truth */
+    rc = ext_htree_drop(dir); /* it would no longer tell the truth */
     return rc < 0 ? rc : linear_insert(dir, &entry);
 }
 
 int ext_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
     struct ext_dir_slot slot;
 
-    int rc = dir_locate_inode(dir, name, length, inode, &slot);
+    int rc = ext_inline_convert(dir);
+    if (rc == 0)
+        rc = dir_locate_inode(dir, name, length, inode, &slot);
     if (rc < 0)
         return rc;
     dir_slot_remove(dir, &slot);
@@ -543,6 +585,15 @@ static int rename_exchange(const struct rename *rename) {
 }
 
 int ext_dir_rename(const struct rename *rename) {
+    struct inode *const changed[] = {rename->source_dir, rename->target_dir, rename->inode,
+                                     rename->flags & RENAME_EXCHANGE_NAMES ? rename->victim : NULL};
+
+    for (int i = 0; i < 4; i++) {
+        /* Of those that are renamed, only directories change: their "..". */
+        int rc = changed[i] && S_ISDIR(changed[i]->mode) ? ext_inline_convert(changed[i]) : 0;
+        if (rc < 0)
+            return rc;
+    }
     return rename->flags & RENAME_EXCHANGE_NAMES ? rename_exchange(rename) : rename_move(rename);
 }
 
@@ -565,32 +616,45 @@ int ext_dir_initialise(struct inode *dir, uint64_t parent_ino) {
 
 /* Cookies of a linear directory: one more than the entry's byte offset. Entries do not move, but
  * the one at a cookie may be gone and its space merged, so a walk starts at the block's beginning.
- */
+ * Visits the block at byte `start`; false: the visitor has had enough. */
+static bool linear_visit(struct ext *ext, void *block, uint64_t start, uint64_t cookie,
+                         dir_visit visit, void *context) {
+    struct ext_disk_dirent *entry;
+    uint32_t scanned = 0;
+    bool more = true;
+
+    for (uint32_t offset = 0;
+         more && (entry = ext_dirent_at(block, ext->geometry.block_size, offset)) != NULL;
+         offset += le16_load(entry->rec_len)) {
+        scanned++;
+        if (le32_load(entry->inode) != 0 && start + offset >= cookie)
+            more = ext_dir_emit(entry, start + offset + 1, visit, context);
+    }
+    clock_charge(ext->volume->clock, COST_DIR_ENTRY, scanned);
+    return more;
+}
+
 static int linear_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *context) {
     struct ext *ext = ext_of(dir->volume);
-    uint32_t block_size = ext->geometry.block_size;
     uint64_t blocks = ext_dir_blocks(dir);
 
+    if (ext_is_inline(dir)) {
+        char block[PAGE_SIZE_BYTES];
+        int rc = ext_dir_inline_get(dir, block);
+        if (rc == 0)
+            (void)linear_visit(ext, block, 0, cookie, visit, context);
+        return rc;
+    }
     for (uint64_t logical = cookie >> ext->geometry.block_bits; logical < blocks; logical++) {
         uint64_t start = logical << ext->geometry.block_bits;
-        uint32_t scanned = 0;
-        bool more = true;
         struct buffer *buffer;
-        struct ext_disk_dirent *entry;
 
         dir_prefetch(dir, logical);
         int rc = ext_dir_block_get(dir, logical, &buffer);
         if (rc < 0)
             return rc;
-        for (uint32_t offset = 0;
-             more && (entry = ext_dirent_at(buffer_data(buffer), block_size, offset)) != NULL;
-             offset += le16_load(entry->rec_len)) {
-            scanned++;
-            if (le32_load(entry->inode) != 0 && start + offset >= cookie)
-                more = ext_dir_emit(entry, start + offset + 1, visit, context);
-        }
+        bool more = linear_visit(ext, buffer_data(buffer), start, cookie, visit, context);
         buffer_put(buffer);
-        clock_charge(ext->volume->clock, COST_DIR_ENTRY, scanned);
         if (!more)
             break;
     }
@@ -602,8 +666,9 @@ int ext_dir_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *c
 
     /* A directory of one block is walked in the order it will have once it is indexed, so that
      * cookies outlive its growth; unless dir_order says otherwise. */
-    if (ext_htree_indexed(dir) || (ext->geometry.compat & EXT_COMPAT_DIR_INDEX &&
-                                   ext->dir_order == EXT_ORDER_HASH && ext_dir_blocks(dir) == 1)) {
+    if (ext_htree_indexed(dir) ||
+        (ext->geometry.compat & EXT_COMPAT_DIR_INDEX && ext->dir_order == EXT_ORDER_HASH &&
+         (ext_dir_blocks(dir) == 1 || ext_is_inline(dir)))) {
         int rc = ext_htree_iterate(dir, cookie, visit, context);
         if (rc != EXT_HTREE_UNUSABLE)
             return rc;

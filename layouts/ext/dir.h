@@ -60,6 +60,8 @@ static inline bool ext_name_is_dot(const char *name, uint32_t length) {
 
 /* --- dir.c --- */
 
+/* A directory whose entries lie in the inode, as the block that they would fill, validated. */
+int ext_dir_inline_get(struct inode *dir, char *block);
 /* The directory's block, validated. */
 int ext_dir_block_get(struct inode *dir, uint64_t logical, struct buffer **buffer);
 /* Adds `count` (1 to EXT_HTREE_LEVELS) blocks at the directory's end, each one empty entry,

@@ -22,7 +22,8 @@
  *   extent_file.c  what a file does with its tree: allocation, conversion, removal
  *   extent_shift.c  collapse and insert
  *   dir.c       directories, linear            htree.c, hash.c  hash-indexed ones
- *   symlink.c   xattr.c
+ *   symlink.c   xattr.c     xattr_inode.c   attribute values that have an inode of their own
+ *   inline.c    contents that lie in the inode
  *   check.c     describe.c                     read-only inspection
  *
  * Invariants:
@@ -36,10 +37,10 @@
 #ifndef LAYOUTFS_EXT_H
 #define LAYOUTFS_EXT_H
 
+#include "fs/block_set.h"
 #include "fs/volume.h"
 #include "layouts/ext/format.h"
 #include "layouts/ext/hold.h"
-#include "fs/block_set.h"
 
 /* --- geometry.c: arithmetic on a super block, also used by mkfs and check -----------------------
  */
@@ -334,6 +335,8 @@ void ext_order_drop(struct inode *inode);
 void ext_note_change(struct inode *inode, bool data);
 /* Do files' data go through the journal, too? */
 bool ext_journals_data(const struct ext *ext);
+/* Blocks that a step may change, at most; UINT32_MAX without a journal. */
+uint32_t ext_journal_share(const struct ext *ext);
 /* Should the step come to an end, so that a commit can follow? */
 bool ext_journal_full(const struct ext *ext);
 /* commit_data, commit_begin, commit_write, commit_end; without a journal, too. */
@@ -570,6 +573,41 @@ int ext_xattr_remove(struct inode *inode, const char *name);
 int64_t ext_xattr_list(struct inode *inode, char *list, size_t size);
 /* The inode is being freed: drops its share of the attribute block. */
 int ext_xattr_free(struct inode *inode);
+
+/* system.data, which holds contents, is to go: inline.c's. */
+int ext_xattr_contents_remove(struct inode *inode);
+
+/* --- xattr_inode.c --------------------------------------------------------------------------- */
+
+/* The value of `size` bytes, which lies in inode `ino`, of an attribute of `owner`. Shared. */
+int ext_xattr_inode_read(struct inode *owner, uint32_t ino, void *value, uint32_t size);
+/* Blocks of values in other inodes that the record's i_blocks counts, shared or not. `block`: its
+ * block of attributes, or NULL. */
+uint64_t ext_xattr_inode_blocks(const struct ext_geometry *geometry,
+                                const struct ext_disk_inode *record, const void *block);
+
+/* --- inline.c: contents in the inode (inline_data) -------------------------------------------- */
+
+static inline bool ext_is_inline(const struct inode *inode) {
+    return inode->flags & EXT_INODE_INLINE_DATA;
+}
+/* How many bytes the record has a place for, and (data not NULL: PAGE_SIZE_BYTES) these. -EUCLEAN,
+ * without a word: its attribute makes no sense. */
+int64_t ext_inline_read(const struct ext *ext, const struct ext_disk_inode *record, char *data);
+/* The inode's contents, and zeros up to PAGE_SIZE_BYTES. Shared. */
+int ext_inline_contents(struct inode *inode, char *data);
+int ext_inline_load(struct inode *inode, const struct data_range *range);
+int ext_inline_store(struct inode *inode, const struct data_range *range);
+/* 1: the inode has room for the range; 0: it has blocks now. -ENOSPC. */
+int ext_inline_reserve(struct inode *inode, uint64_t offset, uint64_t length);
+/* `truncate`: in the inode, if it has room for the new size, else it has blocks afterwards. */
+int ext_inline_truncate(struct inode *inode, uint64_t size);
+/* The directory as a block. What is wrong with it, or NULL; its entries are not validated. */
+const char *ext_inline_dir_block(struct ext *ext, uint64_t ino, const struct ext_disk_inode *record,
+                                 char *block);
+/* Before a change: gives the inode blocks, if it has its contents inside, and stores it. -ENOSPC.
+ */
+int ext_inline_convert(struct inode *inode);
 
 /* --- check.c, describe.c --------------------------------------------------------------------- */
 

@@ -122,7 +122,7 @@ int ext_extent_allocate(struct inode *inode, uint64_t logical, uint64_t count, b
                         uint64_t *done) {
     int rc = 0;
     *done = 0;
-    while (rc == 0 && *done < count) {
+    while (rc == 0 && *done < count && (*done == 0 || !ext_journal_full(ext_of(inode->volume)))) {
         uint64_t step = 0;
         rc = allocate_step(inode, logical + *done, count - *done, unwritten, &step);
         if (rc == 0)
@@ -167,7 +167,8 @@ static int run_cut(struct extent_path *path, uint32_t position, const struct ext
 }
 
 /* Removes the extents of the leaf that lie inside [from, to), from entry `first` on, the last one
- * first: a leaf that loses its tail is not moved about. */
+ * first: a leaf that loses its tail is not moved about. LAYOUT_AGAIN: the transaction is full, as
+ * each run can lie in groups of its own, with bitmaps of their own. */
 static int whole_runs_remove(struct extent_path *path, uint32_t first, uint64_t to) {
     const struct extent_node *leaf = path_leaf(path);
     uint32_t last = first;
@@ -184,6 +185,8 @@ static int whole_runs_remove(struct extent_path *path, uint32_t first, uint64_t 
             break;
         ext_extent_erase(path, last, 1);
         rc = data_free(path->inode, run.physical, run.count);
+        if (rc == 0 && last > first && ext_journal_full(ext_of(path->inode->volume)))
+            rc = LAYOUT_AGAIN;
     }
     return rc;
 }
@@ -223,15 +226,18 @@ static int remove_step(struct inode *inode, uint64_t *from, uint64_t to) {
         return rc;
     }
     int pruned = ext_extent_prune(&path);
-    return rc < 0 ? rc : pruned;
+    return rc < 0 || pruned == 0 ? rc : pruned;
 }
 
 int ext_extent_remove(struct inode *inode, uint64_t from, uint64_t to) {
+    const uint64_t sectors = inode->sectors;
     int rc = 0;
     to = smaller(to, EXTENT_LOGICAL_END);
     while (from < to && rc == 0) {
         rc = remove_step(inode, &from, to);
-        if (rc == 0 && from < to && ext_journal_full(ext_of(inode->volume)))
+        /* Where nothing has been removed yet the caller would come back to the same. */
+        if (rc == 0 && from < to && inode->sectors != sectors &&
+            ext_journal_full(ext_of(inode->volume)))
             rc = LAYOUT_AGAIN;
     }
     ext_inode_of(inode)->next_physical = 0;

@@ -68,6 +68,23 @@ static int shift_up(struct inode *inode, uint64_t from, uint64_t by) {
     }
 }
 
+/* Extents move in one transaction, since a crash between two would leave a file that is neither the
+ * old one nor the new one: is there room for all leaves from `from` on? -EOPNOTSUPP. */
+static int shift_fits(struct inode *inode, uint64_t from) {
+    const uint32_t share = ext_journal_share(ext_of(inode->volume));
+    for (uint32_t leaves = 0; from < EXTENT_LOGICAL_END; leaves++) {
+        struct extent_path path;
+        if (leaves == share)
+            return -EOPNOTSUPP;
+        int rc = ext_extent_find(inode, from, &path);
+        if (rc < 0)
+            return rc;
+        from = path_leaf(&path)->end;
+        ext_extent_release(&path);
+    }
+    return 0;
+}
+
 /* The extent that `at` lies inside of becomes two. */
 static int split_at(struct inode *inode, uint64_t at) {
     struct extent_path path;
@@ -103,13 +120,13 @@ int ext_collapse(struct inode *inode, uint64_t offset, uint64_t length) {
     uint64_t from = offset >> bits, by = length >> bits;
     if (!has_extents(inode))
         return -EOPNOTSUPP;
-    int rc = ext_store_forget(inode, from, EXTENT_LOGICAL_END);
-    /* To the end, if the journal has to take it in parts: all of it is one step for the caller. */
-    do
-        rc = rc < 0 ? rc : ext_extent_remove(inode, from, from + by);
-    while (rc == LAYOUT_AGAIN);
+    int rc = shift_fits(inode, from + by);
+    if (rc == 0)
+        rc = ext_store_forget(inode, from, EXTENT_LOGICAL_END);
+    if (rc == 0)
+        rc = ext_extent_remove(inode, from, from + by);
     ext_note_change(inode, true);
-    return rc < 0 ? rc : shift_down(inode, from + by, by);
+    return rc == 0 ? shift_down(inode, from + by, by) : rc;
 }
 
 int ext_insert(struct inode *inode, uint64_t offset, uint64_t length) {
@@ -120,6 +137,8 @@ int ext_insert(struct inode *inode, uint64_t offset, uint64_t length) {
     int rc = tree_end(inode, &end);
     if (rc == 0 && end > from && by > EXTENT_LOGICAL_END - 1 - end)
         rc = -EFBIG;
+    if (rc == 0)
+        rc = shift_fits(inode, from);
     if (rc == 0)
         rc = ext_store_forget(inode, from, EXTENT_LOGICAL_END);
     if (rc == 0)

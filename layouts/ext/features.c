@@ -15,9 +15,11 @@
 
 #define SUPPORTED_INCOMPAT                                                                         \
     (EXT_INCOMPAT_FILETYPE | EXT_INCOMPAT_EXTENTS | EXT_INCOMPAT_META_BG | EXT_INCOMPAT_64BIT |    \
-     EXT_INCOMPAT_FLEX_BG | EXT_INCOMPAT_CSUM_SEED | EXT_INCOMPAT_LARGEDIR | EXT_INCOMPAT_RECOVER)
-/* Two systems writing at once is what it is to prevent; reading harms nobody. */
-#define SUPPORTED_INCOMPAT_READING (SUPPORTED_INCOMPAT | EXT_INCOMPAT_MMP)
+     EXT_INCOMPAT_FLEX_BG | EXT_INCOMPAT_CSUM_SEED | EXT_INCOMPAT_LARGEDIR |                       \
+     EXT_INCOMPAT_INLINE_DATA | EXT_INCOMPAT_RECOVER)
+/* mmp is to prevent that two systems write at once; attribute values that inodes share (ea_inode)
+ * are counted, which is not done here. Reading harms nobody. */
+#define SUPPORTED_INCOMPAT_READING (SUPPORTED_INCOMPAT | EXT_INCOMPAT_MMP | EXT_INCOMPAT_EA_INODE)
 /* Not among them: quota and project. Writing would leave their counts wrong, which nobody would
  * notice before e2fsck. */
 #define SUPPORTED_RO_COMPAT                                                                        \

@@ -309,17 +309,13 @@ static uint64_t htree_key(const struct ext *ext, enum ext_hash_version version,
     return (uint64_t)(major >> 1) << 32 | minor;
 }
 
-/* Adds a block's names; takes over the reference to it on success. */
-static int htree_names_add(struct ext *ext, struct htree_names *list, struct buffer *buffer,
-                           enum ext_hash_version version) {
+/* Adds a block's names, for which there is room. */
+static void htree_names_scan(struct ext *ext, struct htree_names *list, void *block,
+                             enum ext_hash_version version) {
     uint32_t offset = 0, hashed = list->count;
     const struct ext_disk_dirent *entry;
 
-    int rc = htree_names_reserve(list);
-    if (rc < 0)
-        return rc;
-    list->buffers[list->buffer_count++] = buffer;
-    while ((entry = ext_dirent_at(buffer_data(buffer), ext->geometry.block_size, offset)) != NULL) {
+    while ((entry = ext_dirent_at(block, ext->geometry.block_size, offset)) != NULL) {
         offset += le16_load(entry->rec_len);
         if (le32_load(entry->inode) == 0 || ext_name_is_dot(entry->name, entry->name_len))
             continue;
@@ -331,6 +327,16 @@ static int htree_names_add(struct ext *ext, struct htree_names *list, struct buf
     hashed = list->count - hashed;
     clock_charge(ext->volume->clock, COST_DIR_HASH, hashed);
     clock_charge(ext->volume->clock, COST_DIR_ENTRY, hashed);
+}
+
+/* Takes over the reference to the block on success. */
+static int htree_names_add(struct ext *ext, struct htree_names *list, struct buffer *buffer,
+                           enum ext_hash_version version) {
+    int rc = htree_names_reserve(list);
+    if (rc < 0)
+        return rc;
+    list->buffers[list->buffer_count++] = buffer;
+    htree_names_scan(ext, list, buffer_data(buffer), version);
     return 0;
 }
 
@@ -403,13 +409,13 @@ static int htree_visit_leaves(struct inode *dir, struct ext_htree_path *path,
 }
 
 /* "." and ".." come first, with cookies 1 and 2. 1: the visitor has had enough. */
-static int htree_visit_dots(struct ext *ext, struct buffer *buffer, uint64_t cookie,
-                            dir_visit visit, void *context) {
+static int htree_visit_dots(struct ext *ext, void *block, uint64_t cookie, dir_visit visit,
+                            void *context) {
     uint32_t offset = 0;
 
     for (uint64_t own = 1; own < HTREE_COOKIE_BASE; own++) {
         const struct ext_disk_dirent *entry =
-            ext_dirent_at(buffer_data(buffer), ext->geometry.block_size, offset);
+            ext_dirent_at(block, ext->geometry.block_size, offset);
         if (!entry)
             break;
         if (own > cookie && !ext_dir_emit(entry, own, visit, context))
@@ -431,7 +437,8 @@ static int htree_iterate_indexed(struct inode *dir, struct htree_names *list, ui
     if (cookie >= HTREE_COOKIE_BASE)
         hash = (uint32_t)((cookie - HTREE_COOKIE_BASE) >> 32) << 1;
     rc = ext_htree_seek(dir, &path, hash);
-    if (rc == 0 && htree_visit_dots(ext, path.frame[0].buffer, cookie, visit, context) == 0) {
+    if (rc == 0 &&
+        htree_visit_dots(ext, buffer_data(path.frame[0].buffer), cookie, visit, context) == 0) {
         rc = htree_visit_leaves(dir, &path, list, cookie, visit, context);
         if (rc == EXT_HTREE_UNUSABLE) /* too late for another order */
             rc = ext_corrupt(ext, "directory inode %" PRIu64 ": its index is damaged", dir->ino);
@@ -451,16 +458,38 @@ static int htree_iterate_block(struct inode *dir, struct htree_names *list, uint
     rc = htree_names_add(ext, list, buffer, ext->hash_version);
     if (rc < 0)
         buffer_put(buffer);
-    else if (htree_visit_dots(ext, buffer, cookie, visit, context) == 0)
+    else if (htree_visit_dots(ext, buffer_data(buffer), cookie, visit, context) == 0)
         htree_names_visit(list, &cookie, visit, context);
     return rc;
+}
+
+static int htree_iterate_inline(struct inode *dir, struct htree_names *list, uint64_t cookie,
+                                dir_visit visit, void *context) {
+    struct ext *ext = ext_of(dir->volume);
+    char block[PAGE_SIZE_BYTES];
+
+    int rc = ext_dir_inline_get(dir, block);
+    if (rc == 0)
+        rc = htree_names_reserve(list);
+    if (rc < 0)
+        return rc;
+    htree_names_scan(ext, list, block, ext->hash_version);
+    if (htree_visit_dots(ext, block, cookie, visit, context) == 0)
+        htree_names_visit(list, &cookie, visit, context);
+    return 0;
 }
 
 int ext_htree_iterate(struct inode *dir, uint64_t cookie, dir_visit visit, void *context) {
     struct htree_names list = {0};
 
-    int rc = ext_htree_indexed(dir) ? htree_iterate_indexed(dir, &list, cookie, visit, context)
-                                    : htree_iterate_block(dir, &list, cookie, visit, context);
+    int rc;
+
+    if (ext_is_inline(dir))
+        rc = htree_iterate_inline(dir, &list, cookie, visit, context);
+    else if (ext_htree_indexed(dir))
+        rc = htree_iterate_indexed(dir, &list, cookie, visit, context);
+    else
+        rc = htree_iterate_block(dir, &list, cookie, visit, context);
     htree_names_free(&list);
     return rc;
 }

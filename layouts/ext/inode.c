@@ -10,7 +10,7 @@
  *  2. A field past the first 128 bytes is read and written only when the inode's own
  *     i_extra_isize covers it.
  *  3. ext_inode.block holds numbers in host order, except a fast symlink's and those of an inode
- *     with EXT_INODE_EXTENTS: the bytes as on disk.
+ *     with EXT_INODE_EXTENTS or EXT_INODE_INLINE_DATA: the bytes as on disk.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -135,7 +135,9 @@ static bool is_device(uint32_t mode) {
 
 uint32_t ext_inode_flags_unknown(const struct ext_geometry *geometry) {
     uint32_t extents = geometry->incompat & EXT_INCOMPAT_EXTENTS ? 0 : EXT_INODE_EXTENTS;
-    return extents | EXT_INODE_INLINE_DATA | EXT_INODE_EA_INODE;
+    uint32_t data = geometry->incompat & EXT_INCOMPAT_INLINE_DATA ? 0 : EXT_INODE_INLINE_DATA;
+    uint32_t value = geometry->incompat & EXT_INCOMPAT_EA_INODE ? 0 : EXT_INODE_EA_INODE;
+    return extents | data | value;
 }
 
 static int record_check(struct ext *ext, uint64_t ino, const struct ext_disk_inode *record) {
@@ -152,9 +154,13 @@ static int record_check(struct ext *ext, uint64_t ino, const struct ext_disk_ino
                            "inode %" PRIu64
                            ": flags 0x%x ask for a feature that the super block does not announce",
                            ino, flags);
-    if (flags & EXT_INODE_EXTENTS && !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
-        return ext_corrupt(ext, "inode %" PRIu64 ": mode 0%o, which has no blocks, has extents",
-                           ino, mode);
+    if (flags & (EXT_INODE_EXTENTS | EXT_INODE_INLINE_DATA) && !S_ISREG(mode) && !S_ISDIR(mode) &&
+        !S_ISLNK(mode))
+        return ext_corrupt(
+            ext, "inode %" PRIu64 ": mode 0%o, which has no blocks, has extents or contents", ino,
+            mode);
+    if (flags & EXT_INODE_EXTENTS && flags & EXT_INODE_INLINE_DATA)
+        return ext_corrupt(ext, "inode %" PRIu64 ": it has both extents and contents inside", ino);
     if (ext->geometry.inode_size > EXT_INODE_BASE_SIZE) {
         uint32_t extra = le16_load(record->i_extra_isize);
         if (extra % 4 != 0 || extra > ext->geometry.inode_size - EXT_INODE_BASE_SIZE)
@@ -184,7 +190,7 @@ static int slots_load(struct inode *inode, const struct ext_disk_inode *record) 
                            "inode %" PRIu64 ": symlink has a target of %" PRIu64
                            " bytes, expected less than a block of %u",
                            inode->ino, inode->size, ext->geometry.block_size);
-    if (inode->flags & EXT_INODE_EXTENTS) {
+    if (inode->flags & (EXT_INODE_EXTENTS | EXT_INODE_INLINE_DATA)) {
         memcpy(private->block, record->i_block, sizeof private->block);
         return 0;
     }
@@ -240,7 +246,8 @@ int ext_inode_load(struct inode *inode) {
     if (!ext_inode_number_valid(&ext_of(inode->volume)->geometry, inode->ino))
         return -ESTALE;
     int rc = ext_inode_load_any(inode);
-    return rc == 0 && inode->nlink == 0 ? -ESTALE : rc;
+    /* Nor an attribute's value, which has no name. */
+    return rc == 0 && (inode->nlink == 0 || inode->flags & EXT_INODE_EA_INODE) ? -ESTALE : rc;
 }
 
 int ext_inode_load_any(struct inode *inode) {
@@ -289,7 +296,7 @@ static void slots_store(struct inode *inode, struct ext_disk_inode *record) {
     struct ext_inode *private = ext_inode_of(inode);
     if (is_device(inode->mode))
         device_encode(inode->rdev, private->block);
-    if (ext_symlink_is_fast(inode) || inode->flags & EXT_INODE_EXTENTS) {
+    if (ext_symlink_is_fast(inode) || inode->flags & (EXT_INODE_EXTENTS | EXT_INODE_INLINE_DATA)) {
         memcpy(record->i_block, private->block, sizeof record->i_block);
         return;
     }

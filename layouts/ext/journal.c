@@ -127,6 +127,10 @@ bool ext_journals_data(const struct ext *ext) {
     return ext->journal && ext->journal->mode == EXT_JOURNAL_DATA;
 }
 
+uint32_t ext_journal_share(const struct ext *ext) {
+    return ext->journal ? ext->journal->share : UINT32_MAX;
+}
+
 bool ext_journal_full(const struct ext *ext) {
     return ext->journal && ext->journal->running->count >= ext->journal->share;
 }

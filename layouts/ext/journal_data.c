@@ -78,6 +78,8 @@ static int store_through_journal(struct inode *inode, const struct data_range *r
 }
 
 int ext_store(struct inode *inode, const struct data_range *range, struct device_batch *batch) {
+    if (ext_is_inline(inode))
+        return ext_inline_store(inode, range);
     if (ext_journals_data(ext_of(inode->volume)))
         return store_through_journal(inode, range);
     return ext_store_pages(inode, range, batch);
@@ -87,9 +89,10 @@ int ext_load(struct inode *inode, const struct data_range *range, struct device_
     struct ext *ext = ext_of(inode->volume);
     uint32_t size = ext->geometry.block_size, offset = 0;
     uint64_t block;
-    int rc = mapped_load(inode, range, batch);
+    int rc =
+        ext_is_inline(inode) ? ext_inline_load(inode, range) : mapped_load(inode, range, batch);
 
-    if (rc < 0 || !(ext->overlay || ext_journals_data(ext)))
+    if (rc < 0 || ext_is_inline(inode) || !(ext->overlay || ext_journals_data(ext)))
         return rc;
     while ((rc = range_block(inode, range, &offset, &block)) == 1) {
         struct buffer *buffer = buffer_peek(ext->buffers, block);

@@ -94,7 +94,8 @@ static int orphan_clean(struct ext *ext, struct inode *inode, uint64_t ino) {
         rc = ext_inode_load_any(inode);
     else if (rc == 0)
         rc = -ESTALE;
-    if (rc == -ESTALE || (rc == 0 && inode->nlink > 0 && !ext_has_block_map(inode)))
+    if (rc == -ESTALE ||
+        (rc == 0 && inode->nlink > 0 && !ext_has_block_map(inode) && !ext_is_inline(inode)))
         return ext_corrupt(ext,
                            "orphan list: inode %" PRIu64 " is not one to be freed or cut; the list "
                            "is given up, run e2fsck -f",

@@ -46,8 +46,8 @@ static bool has_extents(const struct inode *inode) {
 
 bool ext_stores_later(struct inode *inode) {
     const struct ext *ext = ext_of(inode->volume);
-    return S_ISREG(inode->mode) && inode->volume->store_changes && !ext_journals_data(ext) &&
-           (has_extents(inode) || ext->delayed);
+    return S_ISREG(inode->mode) && !ext_is_inline(inode) && inode->volume->store_changes &&
+           !ext_journals_data(ext) && (has_extents(inode) || ext->delayed);
 }
 
 /* --- promises -------------------------------------------------------------------------------- */
@@ -249,6 +249,11 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
     uint64_t first, end, done;
     if (length == 0)
         return 0;
+    if (ext_is_inline(inode)) {
+        int room = ext_inline_reserve(inode, offset, length);
+        if (room != 0)
+            return room < 0 ? room : (int64_t)length;
+    }
     int rc = blocks_of(inode, offset, &length, &first, &end);
     if (rc == 0 && ext_stores_later(inode)) {
         if (private->pending.blocks == 0)
@@ -263,9 +268,10 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
 int64_t ext_preallocate(struct inode *inode, uint64_t offset, uint64_t length) {
     struct ext_inode *private = ext_inode_of(inode);
     uint64_t first, end, done, before, after;
-    if (!has_extents(inode))
-        return -EOPNOTSUPP;
-    int rc = blocks_of(inode, offset, &length, &first, &end);
+    int rc = ext_inline_convert(inode);
+    if (rc < 0 || !has_extents(inode))
+        return rc < 0 ? rc : -EOPNOTSUPP;
+    rc = blocks_of(inode, offset, &length, &first, &end);
     if (rc == 0)
         rc = pending_holes(inode, first, end, &before);
     if (rc == 0)

@@ -32,7 +32,7 @@
 /* The family member whose features these are; this layout mounts them all as ext2 if it can. */
 static const char *member_name(const struct ext_disk_super *super) {
     uint32_t ext4_incompat = EXT_INCOMPAT_EXTENTS | EXT_INCOMPAT_64BIT | EXT_INCOMPAT_FLEX_BG |
-                             EXT_INCOMPAT_INLINE_DATA | EXT_INCOMPAT_MMP;
+                             EXT_INCOMPAT_INLINE_DATA | EXT_INCOMPAT_EA_INODE | EXT_INCOMPAT_MMP;
     uint32_t ext4_ro_compat =
         EXT_RO_COMPAT_HUGE_FILE | EXT_RO_COMPAT_GDT_CSUM | EXT_RO_COMPAT_METADATA_CSUM;
     if (le32_load(super->s_rev_level) == 0)
@@ -280,7 +280,8 @@ static void set_strategies(struct ext *ext, const struct options *options) {
     ext->block_placement = (enum ext_block_placement)options_number(options, "alloc");
     ext->prealloc_blocks = (uint32_t)options_number(options, "prealloc");
     ext->delayed = options_number(options, "delalloc") == 1;
-    ext->volume->store_changes = ext->delayed || ext->geometry.incompat & EXT_INCOMPAT_EXTENTS;
+    ext->volume->store_changes =
+        ext->delayed || ext->geometry.incompat & (EXT_INCOMPAT_EXTENTS | EXT_INCOMPAT_INLINE_DATA);
     uint32_t errors = le16_load(ext->super.s_errors);
     if (options_given(options, "errors"))
         errors = (uint32_t)options_number(options, "errors");

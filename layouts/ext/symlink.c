@@ -3,10 +3,12 @@
  * Layer: layouts/ext, over indirect.c.
  *
  * Symbolic links. A target shorter than the 60 bytes of the inode's block slots lies there and
- * takes no block (fast); a longer one has one block, kept in the buffer cache.
+ * takes no block (fast); a longer one has one block, kept in the buffer cache. With inline_data it
+ * may lie in the inode as a file's contents do.
  *
  * Invariant: a symlink has a data block exactly when it is slow, so that the sector count tells
- * which it is; an attribute block does not count.
+ * which it is; an attribute block does not count. With ea_inode, where more than that may count,
+ * the length tells, as the format then demands.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +18,13 @@
 #include "layouts/ext/ext.h"
 
 bool ext_symlink_is_fast(struct inode *inode) {
+    if (!S_ISLNK(inode->mode) || ext_is_inline(inode))
+        return false;
+    if (ext_of(inode->volume)->geometry.incompat & EXT_INCOMPAT_EA_INODE)
+        return inode->size < sizeof ext_inode_of(inode)->block;
     uint64_t attributes =
         ext_inode_of(inode)->file_acl ? ext_of(inode->volume)->geometry.block_size / 512 : 0;
-    return S_ISLNK(inode->mode) && inode->sectors <= attributes;
+    return inode->sectors <= attributes;
 }
 
 int ext_symlink_write(struct inode *inode, const char *target, uint32_t length) {
@@ -60,7 +66,15 @@ int ext_symlink_read(struct inode *inode, char *target) {
     }
     uint64_t block, count;
     struct buffer *buffer;
-    int rc = ext_bmap(inode, 0, &block, &count);
+    int rc;
+    if (ext_is_inline(inode)) {
+        char data[PAGE_SIZE_BYTES];
+        rc = ext_inline_contents(inode, data);
+        if (rc == 0)
+            memcpy(target, data, inode->size);
+        return rc;
+    }
+    rc = ext_bmap(inode, 0, &block, &count);
     if (rc < 0)
         return rc;
     if (block == 0)

@@ -183,10 +183,14 @@ int ext_walk_map(struct ext *ext, uint64_t ino, const struct ext_disk_inode *rec
 
 bool ext_walk_has_map(const struct ext *ext, const struct ext_disk_inode *record) {
     uint32_t mode = le16_load(record->i_mode);
+    if (le32_load(record->i_flags) & EXT_INODE_INLINE_DATA)
+        return false;
     if (S_ISREG(mode) || S_ISDIR(mode))
         return true;
     if (!S_ISLNK(mode))
         return false;
+    if (ext->geometry.incompat & EXT_INCOMPAT_EA_INODE)
+        return le32_load(record->i_size) >= sizeof(record->i_block);
     uint32_t attributes = ext_record_file_acl(ext, record) ? ext->geometry.block_size / 512 : 0;
     return ext_record_sectors(ext, record) > attributes;
 }

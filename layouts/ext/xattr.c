@@ -23,6 +23,7 @@
 
 #define XATTR_ALIGN       4u
 #define XATTR_LIST_MAX    (PAGE_SIZE_BYTES / sizeof(struct ext_disk_xattr_entry) + 1)
+#define XATTR_VALUE_MAX   65536u       /* of a value in an inode of its own, as the system allows */
 #define XATTR_INODE_MAGIC sizeof(le32) /* bytes before the first entry in an inode */
 
 static inline uint32_t xattr_round(uint32_t size) {
@@ -77,6 +78,7 @@ struct xattr {
     struct xattr_name name;
     const void *value; /* points into the area, or at the caller's */
     uint32_t value_length;
+    uint32_t value_ino; /* the inode that holds the value instead; 0: none */
 };
 
 struct xattr_list {
@@ -92,15 +94,19 @@ struct xattr_area {
     uint32_t size, first;
 };
 
-static const char *xattr_entry_fault(const struct xattr_area *area,
+static const char *xattr_entry_fault(const struct ext_geometry *geometry,
+                                     const struct xattr_area *area,
                                      const struct ext_disk_xattr_entry *entry, uint32_t room) {
     uint32_t offset = le16_load(entry->e_value_offs), size = le32_load(entry->e_value_size);
 
     if (room < sizeof *entry + XATTR_ALIGN ||
         room - XATTR_ALIGN < xattr_round(sizeof *entry + entry->e_name_len))
         return "an entry reaches beyond the area";
-    if (le32_load(entry->e_value_inum) != 0)
-        return "a value lies in another inode, which this volume does not allow";
+    if (le32_load(entry->e_value_inum) != 0) {
+        if (!(geometry->incompat & EXT_INCOMPAT_EA_INODE))
+            return "a value lies in another inode, which this volume does not allow";
+        return size > XATTR_VALUE_MAX ? "a value is larger than an attribute can be" : NULL;
+    }
     if (size > area->size || offset > area->size - size)
         return "a value reaches beyond the area";
     return NULL;
@@ -122,12 +128,13 @@ static int xattr_area_load(const struct inode *inode, const struct xattr_area *a
         if (room < sizeof *entry)
             fault = "it has no end";
         else
-            fault = xattr_entry_fault(area, entry, room);
+            fault = xattr_entry_fault(&ext_of(inode->volume)->geometry, area, entry, room);
         if (fault)
             break;
         struct xattr *item = &list->items[list->count++];
         item->name = (struct xattr_name){entry->e_name_index, entry->e_name, entry->e_name_len};
-        item->value = area->base + le16_load(entry->e_value_offs);
+        item->value_ino = le32_load(entry->e_value_inum);
+        item->value = item->value_ino ? NULL : area->base + le16_load(entry->e_value_offs);
         item->value_length = le32_load(entry->e_value_size);
         offset += xattr_round(sizeof *entry + entry->e_name_len);
     }
@@ -490,10 +497,25 @@ static int xattr_change(struct inode *inode, const struct xattr *item, int flags
 
 /* --- the contract's functions ---------------------------------------------------------------- */
 
+/* Of an attribute whose value has an inode of its own. */
+static int64_t xattr_value_fetch(struct inode *inode, const struct xattr *item, void *value,
+                                 size_t size) {
+    if (size == 0)
+        return item->value_length;
+    if (item->value_length > size)
+        return -ERANGE;
+    int rc = ext_xattr_inode_read(inode, item->value_ino, value, item->value_length);
+    return rc < 0 ? rc : (int64_t)item->value_length;
+}
+
 static int64_t xattr_value_copy(struct inode *inode, const struct xattr *item, void *value,
                                 size_t size) {
     int64_t length = item->value_length;
 
+    if (item->value_ino && !xattr_name_is_acl(&item->name))
+        return xattr_value_fetch(inode, item, value, size);
+    if (item->value_ino)
+        return -E2BIG; /* no list that anybody could use is so long */
     if (xattr_name_is_acl(&item->name)) {
         length = ext_acl_from_disk(item->value, item->value_length, value, size);
         if (length < 0)
@@ -536,7 +558,7 @@ int ext_xattr_set(struct inode *inode, const char *name, const void *value, size
     }
     if (size > ext_of(inode->volume)->geometry.block_size)
         return -ENOSPC;
-    struct xattr item = {parsed, size > 0 ? value : "", (uint32_t)size};
+    struct xattr item = {parsed, size > 0 ? value : "", (uint32_t)size, 0};
     return xattr_change(inode, &item, flags);
 }
 
@@ -579,6 +601,12 @@ int64_t ext_xattr_list(struct inode *inode, char *list, size_t size) {
     if (rc < 0)
         return rc;
     return size != 0 && used > size ? -ERANGE : (int64_t)used;
+}
+
+int ext_xattr_contents_remove(struct inode *inode) {
+    const struct xattr item = {.name = {EXT_XATTR_SYSTEM, "data", 4}};
+
+    return xattr_change(inode, &item, XATTR_REPLACE);
 }
 
 int ext_xattr_free(struct inode *inode) {

@@ -162,6 +162,149 @@ truncate -s 160M i.img
 resize2fs i.img >/dev/null 2>&1
 changed 'resize2fs, larger, meta_bg'
 
+# Contents that lie in inodes, as the kernel and debugfs leave them. What fits stays there, what does
+# not, and directories that change, get blocks.
+small_tree() (
+    cd "$1"
+    mkdir -p empty full/sub moved
+    touch none full/{one,two,three,four-with-a-longer-name,five}
+    printf 'x%.0s' {1..6} >short
+    printf 'y%.0s' {1..110} >long # more than i_block holds
+    cp long inside
+    cp long cut-behind
+    for name in cut grown sparse overwritten punched gone; do
+        printf "$name%.0s" {1..5} >$name
+    done
+    setfattr -n user.small -v 'a value' short
+)
+change_small_tree() (
+    cd "$1"
+    echo more >>long
+    truncate -s 3 cut
+    truncate -s 100000 grown
+    truncate -s 0 gone
+    printf 'far away' | dd of=sparse bs=1 seek=70000 conv=notrunc status=none
+    printf 'MIDDLE' | dd of=overwritten bs=1 seek=20 conv=notrunc status=none
+    printf 'MIDDLE' | dd of=inside bs=1 seek=57 conv=notrunc status=none
+    truncate -s 70 cut-behind
+    truncate -s 90 cut-behind
+    fallocate -p -o 0 -l 10 punched
+    rm full/one
+    mv full/two full/2
+    mv moved empty/
+    mv full/sub full/sub-of-another-name
+    touch full/six empty/file
+    ln full/three hard
+    rm -r full/five short
+    setfattr -n user.new -v 'another' none
+)
+# inline_row FEATURES [LETTERS...]
+inline_row() {
+    local features=$1 i
+    shift
+    rm -rf i.img want-tree back
+    mkdir want-tree
+    small_tree want-tree
+    mke2fs -q -F -t ext4 -O "$features" "$@" i.img 64M >mke2fs.log 2>&1 || fail "$(cat mke2fs.log)"
+    kernel_mount i.img
+    small_tree "$mount_point"
+    cp -a --attributes-only "$mount_point/." want-tree # times
+    umount "$mount_point"
+    for i in 1 20; do # in i_block alone, and not
+        debugfs -w -R "symlink link$i $(printf 'to/%.0s' $(seq $i))" i.img >/dev/null 2>&1
+    done
+    expect_clean i.img
+    expect_exit 0 layoutfs check i.img
+    layoutfs cp -a i.img:/ back >cp.log 2>&1 || fail "-O $features $*: reading: $(cat cp.log)"
+    [ "$(readlink back/link20)" = "$(printf 'to/%.0s' {1..20})" ] || fail "a symlink in the inode"
+    rm back/link1 back/link20
+    listing want-tree >want.small
+    listing back >got
+    expect_same want.small got "-O $features $*: contents in inodes"
+    layoutfs mount i.img "$mount_point" >mount.log 2>&1 || fail "$(cat mount.log)"
+    change_small_tree "$mount_point"
+    rm "$mount_point"/link*
+    layoutfs umount "$mount_point"
+    change_small_tree want-tree
+    expect_clean i.img
+    for i in cut overwritten punched inside cut-behind gone; do
+        debugfs -R "stat /$i" i.img 2>/dev/null | grep -q 'Flags: 0x10000000' ||
+            fail "/$i is not in its inode any more"
+    done
+    expect_exit 0 layoutfs check i.img
+    kernel_mount i.img
+    cp -a --attributes-only want-tree/. "$mount_point" # times
+    listing want-tree >want.small
+    listing "$mount_point" >got
+    umount "$mount_point"
+    expect_same want.small got "-O $features $*: what has become of contents in inodes"
+    expect_clean i.img
+    rows=$((rows + 1))
+}
+inline_row inline_data
+inline_row inline_data -b 1024 -I 512
+inline_row inline_data,^has_journal -b 1024
+inline_row inline_data,^metadata_csum,^extent,^64bit
+inline_row inline_data,^dir_index -b 2048 -I 1024
+
+# On a full volume nothing is lost that cannot be converted.
+mke2fs -q -F -t ext4 -O inline_data -b 1024 -m 0 i.img 8M >/dev/null 2>&1
+kernel_mount i.img
+small_tree "$mount_point"
+umount "$mount_point"
+layoutfs mount i.img "$mount_point" >mount.log 2>&1 || fail "$(cat mount.log)"
+dd if=/dev/zero of="$mount_point/filler" bs=1024 status=none 2>/dev/null || true
+more=0
+for _ in 1 2 3; do # storing may take less than was promised
+    sync -f "$mount_point"
+    while printf x >"$mount_point/filler$more"; do
+        more=$((more + 1)) # a larger file might need a block for its map
+    done 2>/dev/null
+done
+listing "$mount_point" >want.small
+expect_exit 1 touch "$mount_point/full/six"
+expect_text 'No space' err
+expect_exit 1 dd if=/dev/zero of="$mount_point/long" bs=1 seek=200 count=1 conv=notrunc status=none
+expect_text 'No space' err
+listing "$mount_point" >got
+expect_same want.small got "contents in inodes of a full volume"
+rm "$mount_point"/filler*
+touch "$mount_point/full/six"
+layoutfs umount "$mount_point"
+expect_clean i.img
+
+# Values of attributes that have inodes of their own are read.
+rm -f i.img
+mke2fs -q -F -t ext4 -O ea_inode i.img 64M >/dev/null 2>&1
+kernel_mount i.img
+touch "$mount_point"/{one,two,small}
+setfattr -n user.a -v "$(printf 'v%.0s' {1..5000})" "$mount_point/one"
+setfattr -n user.a -v "$(printf 'v%.0s' {1..5000})" "$mount_point/two" # shares the value
+setfattr -n user.b -v "$(printf 'b%.0s' {1..50000})" "$mount_point/two"
+setfattr -n user.c -v small "$mount_point/small"
+getfattr --absolute-names -d "$mount_point"/{one,two,small} >want.values
+umount "$mount_point"
+expect_exit 0 layoutfs check i.img
+expect_exit 1 layoutfs mkdir i.img /new
+expect_text '"ea_inode"' err
+layoutfs mount i.img "$mount_point" -o ro >mount.log 2>&1 || fail "$(cat mount.log)"
+getfattr --absolute-names -d "$mount_point"/{one,two,small} >got
+layoutfs umount "$mount_point"
+expect_same want.values got "values in inodes of their own"
+expect_clean i.img
+value=$(debugfs -R 'ea_get -V /two user.b' i.img 2>/dev/null | wc -c)
+[ "$value" -ge 50000 ] || fail "debugfs reads a value of $value bytes"
+for inode in $(seq 11 30); do
+    if debugfs -R "stat <$inode>" i.img 2>/dev/null | grep -q 'Size: 50000$'; then
+        debugfs -w -R "set_inode_field <$inode> atime 12345" i.img >/dev/null 2>&1
+    fi
+done
+layoutfs mount i.img "$mount_point" -o ro >mount.log 2>&1 || fail "$(cat mount.log)"
+expect_exit 1 getfattr --absolute-names -n user.b "$mount_point/two"
+expect_text 'cleaning' err
+expect_exit 0 getfattr --absolute-names -n user.a "$mount_point/two"
+layoutfs umount "$mount_point"
+
 # refused FEATURES NAME [LETTERS...]: for writing; `ro`: reading is possible.
 refused() {
     local features=$1 name=$2

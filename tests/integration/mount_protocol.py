@@ -273,9 +273,23 @@ def positions():
     libc.closedir(stream)
     check(code(lambda: os.rmdir(path("list.d"))) == 0, "a listing missed what was to be removed")
 
+def full_page():
+    """The kernel's copy of a listing fills a page exactly; a place that is gone is still found."""
+    os.mkdir(path("page.d"))
+    for number in range(127): new("page.d/n%03d" % number) # with the dots, 128 times 32 bytes are 4 KiB; one more
+    stream = libc.opendir(path("page.d").encode())
+    seen = names_from(stream, 60)
+    position = libc.telldir(stream)
+    os.unlink(path("page.d/" + seen[-1]))
+    for again in range(3):
+        check(len(os.listdir(path("page.d"))) == 126, "a listing that fills a page")
+        libc.seekdir(stream, position)
+        check(len(names_from(stream)) == 127 - 60, "a place that is gone is taken for the end")
+    libc.closedir(stream)
+
 os.umask(0o022)
 if part == "handles":
     handles_after_remount()
 else:
-    tmpfiles(); copies(); allocations(); ioctls(); lists(); handles(); positions()
+    tmpfiles(); copies(); allocations(); ioctls(); lists(); handles(); positions(); full_page()
     if ext2: reserved()

@@ -57,7 +57,7 @@ look_again() {
 # at_once STAGE...: three programs at a time, each in a directory of its own.
 at_once() {
     local stage number programs program
-    rm -f disk.img
+    rm -f disk.img model[123]
     layoutfs mkfs -q -t "$type" -b 1024 --size 64M disk.img
     prepare_image
     layoutfs mount disk.img mnt -o "$options"

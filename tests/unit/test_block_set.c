@@ -42,8 +42,7 @@ START_TEST(random_ranges) {
             from = step % 200 * 10, to = from + 10, value = true;
         if (to > BLOCKS)
             to = BLOCKS;
-        ck_assert_int_eq(value ? block_set_add(&set, from, to)
-                               : block_set_remove(&set, from, to),
+        ck_assert_int_eq(value ? block_set_add(&set, from, to) : block_set_remove(&set, from, to),
                          0);
         for (uint64_t i = from; i < to; i++)
             model[i] = value;

@@ -5,6 +5,7 @@
  * damaged. e2fsck is the judge where it is installed.
  */
 #include <errno.h>
+#include <linux/falloc.h>
 #include <unistd.h>
 
 #include "layouts/ext/extent.h"
@@ -374,6 +375,72 @@ START_TEST(damaged_trees_are_refused) {
 }
 END_TEST
 
+/* A log of 1 MiB, and groups so small that a large file has more bitmaps than fit into it. */
+static void small_log_open(struct fixture *f, uint64_t size, struct inode **file) {
+    struct create_request request = {.mode = S_IFREG | 0644};
+    fixture_open(
+        f, "ext4", size,
+        "block_size=1024,blocks_per_group=256,journal_size=1M,features=^resize_inode:^64bit", "",
+        true);
+    ck_assert_int_eq(volume_create(f->root, "file", 4, &request, file), 0);
+}
+
+static void small_log_close(struct fixture *f, struct inode *file) {
+    ck_assert_int_eq(volume_sync(f->volume), 0); /* fails when the journal was given up */
+    volume_put(file, 1);
+    fixture_close(f);
+}
+
+START_TEST(large_files_and_a_small_log) {
+    const uint64_t size = 700 << 20, half = size / 2;
+    struct attributes attributes;
+    struct volume_usage before, after;
+    struct fixture f;
+    struct inode *file;
+    small_log_open(&f, 900 << 20, &file);
+    ck_assert_int_eq(volume_statfs(f.volume, &before), 0);
+    ck_assert_int_eq(volume_fallocate(file, 0, 0, size), 0);
+    ck_assert_int_eq(volume_write(file, "x", 1, size - 1), 1);
+    ck_assert_int_eq(volume_fallocate(file, FALLOC_FL_COLLAPSE_RANGE, 4096, half), 0);
+    volume_getattr(file, &attributes);
+    ck_assert_uint_eq(attributes.size, half);
+    char last;
+    ck_assert_int_eq(volume_read(file, &last, 1, half - 1), 1);
+    ck_assert_int_eq(last, 'x');
+    ck_assert_int_eq(
+        volume_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, half / 2), 0);
+    ck_assert_int_eq(volume_truncate(file, 0), 0);
+    ck_assert_int_eq(volume_statfs(f.volume, &after), 0);
+    ck_assert_uint_eq(after.free, before.free);
+    small_log_close(&f, file);
+}
+END_TEST
+
+/* What would have to move does not fit into one transaction: nothing changes. */
+START_TEST(too_many_extents_to_move) {
+    const uint64_t step = 2 * BLOCK, pieces = 30000;
+    struct attributes attributes;
+    struct fixture f;
+    struct inode *file;
+    uint8_t byte;
+    small_log_open(&f, 64 << 20, &file);
+    for (uint64_t i = 0; i < pieces; i++)
+        ENSURE(volume_write(file, "x", 1, i * step) == 1);
+    ck_assert_int_eq(volume_fallocate(file, FALLOC_FL_COLLAPSE_RANGE, 0, step), -EOPNOTSUPP);
+    ck_assert_int_eq(volume_fallocate(file, FALLOC_FL_INSERT_RANGE, 0, step), -EOPNOTSUPP);
+    volume_getattr(file, &attributes);
+    ck_assert_uint_eq(attributes.size, (pieces - 1) * step + 1);
+    for (uint64_t i = 0; i < pieces; i++)
+        ENSURE(volume_read(file, &byte, 1, i * step) == 1 && byte == 'x');
+    /* Nearer to the end there is less. */
+    ck_assert_int_eq(volume_fallocate(file, FALLOC_FL_COLLAPSE_RANGE, (pieces - 1000) * step, step),
+                     0);
+    ck_assert_int_eq(volume_fallocate(file, FALLOC_FL_INSERT_RANGE, (pieces - 1000) * step, step),
+                     0);
+    small_log_close(&f, file);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ext extents");
     TCase *tcase = tcase_create("extents");
@@ -386,6 +453,8 @@ int main(void) {
     tcase_add_test(tcase, runs_merge_and_have_a_longest);
     tcase_add_test(tcase, the_last_logical_block);
     tcase_add_test(tcase, damaged_trees_are_refused);
+    tcase_add_test(tcase, large_files_and_a_small_log);
+    tcase_add_test(tcase, too_many_extents_to_move);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
 }

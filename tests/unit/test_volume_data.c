@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * fs/volume_fallocate.c, fs/volume_copy.c and fs/credentials.c on every layout: preallocating,
- * taking ranges away, copying, and space that is kept for some.
+ * taking ranges away, copying, and space that is kept for some; fs/pagecache.c: reading past it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -357,6 +357,44 @@ START_TEST(who_may_use_reserved) {
 }
 END_TEST
 
+/* --- reading past the cache --------------------------------------------------------------------
+ */
+
+/* Some pages are cached, some only stored, and the last one ends behind the file; what is read is
+ * the same, and nothing is written behind the buffer. */
+START_TEST(reads_past_the_cache) {
+    static struct model model;
+    static uint8_t bytes[FILE_MAX + 1];
+    uint64_t seed = fixture_seed("reads_past_the_cache");
+    struct inode *inode;
+
+    start(_i, NULL);
+    f.volume->direct_read_bytes = PAGE_SIZE_BYTES;
+    inode = make("file");
+    model = (struct model){0};
+    for (unsigned round = 0; round < 60 * fixture_factor(); round++) {
+        uint32_t offset = (uint32_t)(fixture_random(&seed) % 200000);
+        write_both(inode, &model, offset, 1 + (uint32_t)(fixture_random(&seed) % 20000),
+                   (uint8_t)round);
+        if (round % 3 == 0)
+            ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+        for (unsigned i = 0; i < 10; i++) {
+            uint32_t from = (uint32_t)(fixture_random(&seed) % model.size);
+            uint32_t room = 1 + (uint32_t)(fixture_random(&seed) % (FILE_MAX / 4));
+            if (i % 2 == 0)
+                from -= from % PAGE_SIZE_BYTES;
+            int64_t expected = room < model.size - from ? room : model.size - from;
+            bytes[room] = 0xA5;
+            ck_assert_int_eq(volume_read(inode, bytes, room, from), expected);
+            ck_assert_int_eq(memcmp(bytes, model.data + from, (size_t)expected), 0);
+            ck_assert_int_eq(bytes[room], 0xA5);
+        }
+    }
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("volume_data");
     TCase *tests = tcase_create("data");
@@ -366,6 +404,7 @@ int main(void) {
     tcase_add_loop_test(tests, shift_refused, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, copy_random, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, copy_rules, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, reads_past_the_cache, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, reserved_space, 0, FIXTURE_TYPE_COUNT);
     tcase_add_test(tests, who_may_use_reserved);
     suite_add_tcase(suite, tests);
