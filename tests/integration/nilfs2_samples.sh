@@ -30,7 +30,27 @@ for sample in unclean gc; do
         expect_manifest $sample -w $sample.img
     done
     expect_manifest $sample $sample.img
+    expect_exit 0 layoutfs check $sample.img
 done
+# As the driver listed them.
+for sample in snapshots gc; do
+    xz -dc "$samples/$sample.img.xz" >$sample.img
+    layoutfs snapshot list -a $sample.img | awk 'NR > 1 { print $1, $2, $3 }' >got
+    awk 'NR > 1 { print $1, $2, $3 }' "$samples/$sample.lscp" >want
+    expect_same want got "checkpoints of $sample"
+done
+layoutfs diff snapshots.img 3 >got
+cat >want <<'END'
+changed  /a (contents)
+changed  /b (contents)
+added    /c
+removed  /d
+removed  /d/x
+removed  /d/y
+added    /fill
+removed  /s
+END
+expect_same want got "what changed since checkpoint 3"
 
 need_fuse
 mkdir mnt
