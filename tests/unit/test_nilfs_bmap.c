@@ -351,6 +351,25 @@ START_TEST(test_sequential) {
 }
 END_TEST
 
+/* The short cut to a leaf does not outlive a neighbour's taking keys from it. */
+START_TEST(test_hint) {
+    uint64_t state = 1, children, minimum;
+    struct model m;
+
+    model_open(&m, 10, NILFS_PHYSICAL);
+    children = m.h.nilfs.geometry.node_children;
+    minimum = (children - 1) / 2 + 1;
+    model_write(&m, 0, (uint32_t)children * 4);
+    model_free(&m, (uint32_t)(children + minimum), (uint32_t)children * 2);
+    model_checkpoint(&m, true);
+    model_change(&m, 10); /* in the first leaf, which is full; the second has the minimum */
+    ck_assert_ptr_nonnull(m.file->hints.leaf);
+    model_free(&m, (uint32_t)children + 1, (uint32_t)children + 2);
+    model_verify(&m, &state);
+    model_close(&m);
+}
+END_TEST
+
 /* Data that are no changed blocks: each write gives the block another pointer. */
 START_TEST(test_renew) {
     struct model m;
@@ -512,6 +531,7 @@ int main(void) {
 
     tcase_add_loop_test(tcase, test_random, 0, sizeof(variants) / sizeof(*variants));
     tcase_add_loop_test(tcase, test_sequential, 0, sizeof(variants) / sizeof(*variants));
+    tcase_add_test(tcase, test_hint);
     tcase_add_test(tcase, test_renew);
     tcase_add_loop_test(tcase, test_damage, 0, 7);
     tcase_add_test(tcase, test_roots);
