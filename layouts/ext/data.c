@@ -121,11 +121,11 @@ static int blocks_remove(struct inode *inode, uint64_t from, uint64_t to) {
 }
 
 int ext_truncate(struct inode *inode, uint64_t size) {
-    struct ext_inode *private = ext_inode_of(inode);
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
     const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
     uint64_t from = (size >> geometry->block_bits) + ((size & (geometry->block_size - 1)) != 0);
-    if (private->stored_size > size)
-        ext_inode_of(inode)->stored_size = size;
+    if (writer && writer->stored_size > size)
+        writer->stored_size = size;
     int rc = ext_is_inline(inode) ? ext_inline_truncate(inode, size) : 0, error = 0;
     /* What was preallocated stays when the file grows over it. */
     bool grows = has_extents(inode) && size > inode->size;

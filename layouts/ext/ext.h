@@ -211,7 +211,9 @@ struct ext {
     struct ext_window windows[EXT_WINDOWS];
     uint32_t window_next; /* the next to be replaced */
     uint32_t windows_used;
-    struct ext_holds holds;      /* alloc=reservation, alloc=mballoc */
+    struct ext_holds holds; /* alloc=reservation, alloc=mballoc */
+    TAILQ_HEAD(ext_writers, ext_writer) writers;
+    uint32_t writer_count;
     struct ext_mballoc *mballoc; /* owned; NULL: not in use */
     uint32_t generation;         /* next inode generation */
     bool super_dirty;
@@ -229,16 +231,10 @@ struct ext_inode { /* struct inode's private part */
         uint32_t block[EXT_BLOCK_SLOTS];     /* host order; of a fast symlink: bytes as stored */
         struct ext_disk_extent_root extents; /* with EXT_INODE_EXTENTS, as stored */
     };
-    uint64_t file_acl;   /* block of attributes, 0: none */
-    uint32_t extra_size; /* i_extra_isize */
-    uint32_t group;      /* of the inode, or where Orlov placed the directory */
-    /* store.c: blocks whose contents are in the page cache alone, and what is kept for them */
-    struct block_set pending;
-    uint64_t promised_data, promised_map; /* blocks */
-    uint64_t stored_size;                 /* while there are any: the file on disk ends here */
-    /* goal placement: the last allocation's end; next_physical 0: not known */
-    uint64_t next_logical, next_physical;
-    struct ext_hold hold; /* alloc=reservation: its window; alloc=mballoc: its preallocation */
+    uint64_t file_acl;         /* block of attributes, 0: none */
+    uint32_t extra_size;       /* i_extra_isize */
+    uint32_t group;            /* of the inode, or where Orlov placed the directory */
+    struct ext_writer *writer; /* owned; NULL: the file was not written lately */
     /* the journal's: transactions that changed the inode, and in a way that fdatasync keeps */
     uint64_t changed, data_changed;
     TAILQ_ENTRY(ext_inode) ordered_link; /* while `ordered`: on the journal's list */
@@ -255,6 +251,40 @@ static inline struct ext *ext_of(const struct volume *volume) {
 }
 static inline struct ext_inode *ext_inode_of(struct inode *inode) {
     return inode_private(inode);
+}
+
+/* --- writer.c: what only a file that is being written needs. There may be millions of inodes in
+ * core, of which few are. -- */
+
+struct ext_writer {
+    TAILQ_ENTRY(ext_writer) link; /* in ext->writers: the least recently used first */
+    struct ext_inode *inode;      /* whose it is */
+    /* store.c: blocks whose contents are in the page cache alone, and what is kept for them */
+    struct block_set pending;
+    uint64_t promised_data, promised_map; /* blocks */
+    uint64_t stored_size;                 /* while there are any: the file on disk ends here */
+    /* goal placement: the last allocation's end; next_physical 0: not known */
+    uint64_t next_logical, next_physical;
+    struct ext_hold hold; /* alloc=reservation: its window; alloc=mballoc: its preallocation */
+};
+
+/* The inode's, made if need be, and the most recently used from now on. NULL: no memory. One of
+ * another inode that is idle (nothing pending or held) may go. */
+struct ext_writer *ext_writer_take(struct inode *inode);
+/* For reading: the inode's, or an idle one. Never NULL. */
+const struct ext_writer *ext_writer_look(struct inode *inode);
+/* The in-core inode goes away; nothing is pending or held. */
+void ext_writer_release(struct inode *inode);
+/* Does `logical` go on where the last allocation ended? */
+static inline bool ext_writer_goes_on(struct inode *inode, uint64_t logical) {
+    const struct ext_writer *writer = ext_writer_look(inode);
+    return writer->next_physical != 0 && writer->next_logical == logical;
+}
+/* Where the last allocation ended does not matter any more. */
+static inline void ext_writer_forget_end(struct inode *inode) {
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
+    if (writer)
+        writer->next_physical = 0;
 }
 
 /* --- super.c ------------------------------------------------------------------------------------

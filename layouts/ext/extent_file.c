@@ -34,9 +34,8 @@ static int hole_fill(struct extent_path *path, uint64_t logical, uint64_t count,
                      const struct ext_run *left, uint64_t *filled) {
     struct inode *inode = path->inode;
     struct ext *ext = ext_of(inode->volume);
-    const struct ext_inode *private = ext_inode_of(inode);
     struct ext_run piece = {.logical = logical, .unwritten = unwritten};
-    bool sequential = private->next_physical != 0 && private->next_logical == logical;
+    bool sequential = ext_writer_goes_on(inode, logical);
     uint64_t goal =
         ext_place_block(ext, inode, logical, left->count ? left->physical + left->count - 1 : 0);
     uint32_t got = (uint32_t)smaller(count, EXT_EXTENT_LENGTH - (unwritten ? 1 : 0));
@@ -240,6 +239,6 @@ int ext_extent_remove(struct inode *inode, uint64_t from, uint64_t to) {
             ext_journal_full(ext_of(inode->volume)))
             rc = LAYOUT_AGAIN;
     }
-    ext_inode_of(inode)->next_physical = 0;
+    ext_writer_forget_end(inode);
     return rc;
 }

@@ -143,7 +143,7 @@ int ext_insert(struct inode *inode, uint64_t offset, uint64_t length) {
         rc = ext_store_forget(inode, from, EXTENT_LOGICAL_END);
     if (rc == 0)
         rc = split_at(inode, from);
-    ext_inode_of(inode)->next_physical = 0;
+    ext_writer_forget_end(inode);
     ext_note_change(inode, true);
     return rc < 0 ? rc : shift_up(inode, from, by);
 }

@@ -171,8 +171,7 @@ static int reachable_blocks_allocate(struct ext *ext, struct inode *inode, uint6
 static int indirect_create(struct inode *inode, uint64_t logical, uint64_t previous,
                            struct buffer **buffer) {
     struct ext *ext = ext_of(inode->volume);
-    struct ext_inode *private = ext_inode_of(inode);
-    bool sequential = private->next_physical != 0 && private->next_logical == logical;
+    bool sequential = ext_writer_goes_on(inode, logical);
     uint64_t goal = ext_place_block(ext, inode, logical, previous), block;
     uint32_t count = 1;
     int rc = reachable_blocks_allocate(ext, inode, goal, &count, &block);
@@ -187,7 +186,9 @@ static int indirect_create(struct inode *inode, uint64_t logical, uint64_t previ
     inode->sectors += block_sectors(ext);
     /* The data that it maps shall follow it. A file that was growing keeps its window. */
     ext_place_note(ext, inode, logical, block, 1, sequential && block == goal);
-    private->next_logical = logical;
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
+    if (writer)
+        writer->next_logical = logical;
     return 0;
 }
 
@@ -254,7 +255,6 @@ static void leaf_set_run(const struct leaf *leaf, uint32_t index, uint32_t block
 static int leaf_fill(struct leaf *leaf, uint64_t logical, uint32_t count, uint32_t *filled) {
     struct inode *inode = leaf->inode;
     struct ext *ext = ext_of(inode->volume);
-    const struct ext_inode *private = ext_inode_of(inode);
     uint32_t end = leaf->index + count, index = leaf->index;
     int rc = 0;
 
@@ -265,7 +265,7 @@ static int leaf_fill(struct leaf *leaf, uint64_t logical, uint32_t count, uint32
         }
         uint64_t at = logical + (index - leaf->index), block;
         uint32_t run = leaf_run(leaf, index, end);
-        bool sequential = private->next_physical != 0 && private->next_logical == at;
+        bool sequential = ext_writer_goes_on(inode, at);
         uint64_t goal = ext_place_block(ext, inode, at, leaf_previous(leaf, index));
         rc = reachable_blocks_allocate(ext, inode, goal, &run, &block);
         if (rc < 0)
@@ -427,12 +427,11 @@ static int slots_remove(struct removal *removal) {
 }
 
 int ext_indirect_remove(struct inode *inode, uint64_t from, uint64_t to) {
-    struct ext_inode *private = ext_inode_of(inode);
     struct removal removal = {.inode = inode, .from = from, .to = to};
     int rc = slots_remove(&removal);
     /* What has left the map is freed even when the walk had to stop. */
     int flushed = removal_flush(&removal);
-    private->next_physical = 0;
+    ext_writer_forget_end(inode);
     return flushed < 0 && rc >= 0 ? flushed : rc;
 }
 

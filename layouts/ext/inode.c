@@ -280,7 +280,7 @@ int ext_inode_load_any(struct inode *inode) {
 static void sectors_encode(const struct ext *ext, struct inode *inode,
                            struct ext_disk_inode *record) {
     uint32_t sectors = ext->geometry.block_size / 512;
-    uint64_t blocks = inode->sectors - ext_inode_of(inode)->promised_data * sectors;
+    uint64_t blocks = inode->sectors - ext_writer_look(inode)->promised_data * sectors;
     if (ext->geometry.ro_compat & EXT_RO_COMPAT_HUGE_FILE) {
         inode->flags &= ~(uint32_t)EXT_INODE_HUGE_FILE;
         if (blocks >> 48 != 0) {
@@ -481,4 +481,5 @@ void ext_inode_evict(struct inode *inode) {
     private->orphan = false;
     ext_window_release(inode);
     ext_store_release(inode);
+    ext_writer_release(inode);
 }

@@ -43,7 +43,6 @@ static uint64_t journal_goal(const struct ext *ext) {
 
 static int journal_allocate(struct inode *inode, uint64_t blocks) {
     struct ext *ext = ext_of(inode->volume);
-    struct ext_inode *private = ext_inode_of(inode);
     struct timestamp now = clock_calendar(ext->volume->clock);
     uint64_t done = 0;
     int rc = 0;
@@ -52,9 +51,12 @@ static int journal_allocate(struct inode *inode, uint64_t blocks) {
     inode->mode = S_IFREG | 0600;
     inode->nlink = 1;
     inode->atime = inode->mtime = inode->ctime = now;
-    private->extra_size = ext_extra_size(ext);
+    ext_inode_of(inode)->extra_size = ext_extra_size(ext);
     ext_map_initialise(inode);
-    private->next_physical = journal_goal(ext);
+    struct ext_writer *writer = ext_writer_take(inode);
+    if (!writer)
+        return -ENOMEM;
+    writer->next_physical = journal_goal(ext);
     while (rc == 0 && done < blocks) {
         uint64_t step;
 
@@ -160,6 +162,7 @@ int ext_journal_add(struct ext *ext, uint64_t bytes) {
     inode->volume = ext->volume;
     inode->ino = EXT_JOURNAL_INO;
     rc = journal_make(inode, blocks);
+    ext_inode_evict(inode);
     free(inode);
     return rc;
 }
@@ -198,6 +201,7 @@ static int journal_remove(struct ext *ext) {
     uint32_t overhead = le32_load(super->s_overhead_clusters);
     if (rc == 0)
         rc = ext_truncate(inode, 0);
+    ext_inode_evict(inode);
     free(inode);
     if (rc == 0)
         rc = record_clear(ext, ino);

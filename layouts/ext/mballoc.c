@@ -328,10 +328,12 @@ static uint64_t stream_blocks(const struct ext *ext, uint64_t size) {
 
 static int stream_find(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t wanted,
                        uint64_t available, struct ext_found *found) {
-    struct ext_inode *private = ext_inode_of(inode);
+    struct ext_writer *writer = ext_writer_take(inode);
     struct search search = {.ext = ext, .goal = goal, .needed = wanted, .wanted = wanted};
+    if (!writer)
+        return -ENOMEM;
     /* With delayed allocation a file that was written in one go asks once, for all of it. */
-    if (S_ISREG(inode->mode) && goal == private->next_physical) {
+    if (S_ISREG(inode->mode) && goal == writer->next_physical) {
         uint64_t more = stream_blocks(ext, inode->size);
         if (more > available / AVAILABLE_SHARE)
             more = available / AVAILABLE_SHARE;
@@ -341,18 +343,17 @@ static int stream_find(struct ext *ext, struct inode *inode, uint64_t goal, uint
     int rc = search_blocks(&search);
     *found = search.found;
     if (rc == 0)
-        hold_rest(ext, &private->hold, found, wanted);
+        hold_rest(ext, &writer->hold, found, wanted);
     return rc;
 }
 
 int ext_mballoc_find(struct ext *ext, struct inode *inode, uint64_t goal, uint32_t wanted,
                      struct ext_found *found) {
-    struct ext_inode *private = ext_inode_of(inode);
-    struct ext_hold *hold = &private->hold;
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
     uint64_t available = ext_blocks_available(ext);
     uint64_t bytes = (uint64_t)wanted << ext->geometry.block_bits;
-    if (goal >= hold->block && goal - hold->block < hold->count)
-        return hold_take(ext, hold, goal, wanted, found);
+    if (writer && goal >= writer->hold.block && goal - writer->hold.block < writer->hold.count)
+        return hold_take(ext, &writer->hold, goal, wanted, found);
     if (bytes < inode->size)
         bytes = inode->size;
     if (S_ISREG(inode->mode) && bytes < SMALL_FILE)

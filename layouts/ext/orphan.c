@@ -105,11 +105,7 @@ static int orphan_clean(struct ext *ext, struct inode *inode, uint64_t ino) {
     /* Its i_dtime is the rest of the list, which the first step takes it off. */
     private->orphan = true;
     TAILQ_INSERT_HEAD(&ext->orphans, private, orphan_link);
-    rc = orphan_finish(ext, inode);
-    if (private->orphan)
-        TAILQ_REMOVE(&ext->orphans, private, orphan_link);
-    ext_order_drop(inode);
-    return rc;
+    return orphan_finish(ext, inode);
 }
 
 int ext_orphans_clean(struct ext *ext) {
@@ -124,6 +120,7 @@ int ext_orphans_clean(struct ext *ext) {
             return -ENOMEM;
         /* Each leaves the list, so that one that goes in a circle comes to an unused inode. */
         rc = cleaned++ < ext->geometry.inodes_count ? orphan_clean(ext, inode, ino) : -EUCLEAN;
+        ext_inode_evict(inode);
         free(inode);
     }
     if (cleaned > 0)

@@ -234,17 +234,17 @@ int ext_place_inode(struct ext *ext, struct inode *dir, uint32_t *group) {
 
 uint64_t ext_place_block(struct ext *ext, struct inode *inode, uint64_t logical,
                          uint64_t previous_physical) {
-    const struct ext_inode *private = ext_inode_of(inode);
+    const struct ext_writer *writer = ext_writer_look(inode);
     if (ext->block_placement == EXT_ALLOC_FIRST_FIT)
         return 0;
-    bool sequential = private->next_physical != 0 && private->next_logical == logical;
-    if (sequential && private->hold.count > 0)
-        return private->hold.block;
+    bool sequential = ext_writer_goes_on(inode, logical);
+    if (sequential && writer->hold.count > 0)
+        return writer->hold.block;
     if (sequential)
-        return private->next_physical;
+        return writer->next_physical;
     if (previous_physical != 0)
         return previous_physical + 1;
-    return ext_group_first_block(&ext->geometry, private->group);
+    return ext_group_first_block(&ext->geometry, ext_inode_of(inode)->group);
 }
 
 static void window_set(struct ext *ext, uint64_t ino, uint64_t block, uint32_t count) {
@@ -273,8 +273,7 @@ static uint64_t reserve_gap(struct ext *ext, uint64_t block, uint32_t size) {
 
 /* The window of a file that has got [block, end): what is left of it; a file that has used it up
  * gets one twice as large. */
-static void reserve_ahead(struct ext *ext, struct inode *inode, uint64_t block, uint64_t end) {
-    struct ext_hold *hold = &ext_inode_of(inode)->hold;
+static void reserve_ahead(struct ext *ext, struct ext_hold *hold, uint64_t block, uint64_t end) {
     uint64_t hold_end = hold->block + hold->count;
     bool inside = hold->count > 0 && block >= hold->block && block < hold_end;
     hold->idle = 0;
@@ -297,10 +296,12 @@ static void reserve_ahead(struct ext *ext, struct inode *inode, uint64_t block, 
 
 void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint64_t block,
                     uint32_t count, bool sequential) {
-    struct ext_inode *private = ext_inode_of(inode);
-    bool grows = private->next_physical != 0;
-    private->next_logical = logical + count;
-    private->next_physical = block + count;
+    struct ext_writer *writer = ext_writer_take(inode);
+    if (!writer)
+        return; /* these are but hints */
+    bool grows = writer->next_physical != 0;
+    writer->next_logical = logical + count;
+    writer->next_physical = block + count;
     /* A long run needs no window: whoever asks for much at once gets it in one piece. */
     if (sequential && count < ext->prealloc_blocks && S_ISREG(inode->mode) &&
         ext->block_placement == EXT_ALLOC_GOAL)
@@ -308,13 +309,13 @@ void ext_place_note(struct ext *ext, struct inode *inode, uint64_t logical, uint
     /* With delayed allocation a file that was written in one go has all its blocks at once. */
     if (ext->block_placement == EXT_ALLOC_RESERVATION && S_ISREG(inode->mode) &&
         (grows || !ext->delayed))
-        reserve_ahead(ext, inode, block, block + count);
+        reserve_ahead(ext, &writer->hold, block, block + count);
 }
 
 uint32_t ext_window_clip(struct ext *ext, struct inode *inode, uint64_t block, uint32_t count,
                          uint64_t *end) {
     if (ext->holds.count > 0)
-        return ext_holds_clip(&ext->holds, &ext_inode_of(inode)->hold, block, count, end);
+        return ext_holds_clip(&ext->holds, &ext_writer_look(inode)->hold, block, count, end);
     for (uint32_t i = 0; i < ext->windows_used; i++) {
         const struct ext_window *window = &ext->windows[i];
         if (window->ino == inode->ino || window->count == 0)
@@ -360,7 +361,9 @@ void ext_windows_retire(struct ext *ext) {
 }
 
 void ext_window_release(struct inode *inode) {
-    struct ext_hold *hold = &ext_inode_of(inode)->hold;
-    hold_release(ext_of(inode->volume), hold);
-    hold->size = 0;
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
+    if (!writer)
+        return;
+    hold_release(ext_of(inode->volume), &writer->hold);
+    writer->hold.size = 0;
 }

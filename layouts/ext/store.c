@@ -60,9 +60,8 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
  * node on its way once, and the root; its blocks may each become an extent, and those around them
  * be cut; of split nodes each has taken half a node's entries since. */
 static uint64_t tree_worst(struct inode *inode) {
-    const struct ext_inode *private = ext_inode_of(inode);
-    const struct block_set *pending = &private->pending;
-    const struct ext_disk_extent_header *root = &private->extents.header;
+    const struct block_set *pending = &ext_writer_look(inode)->pending;
+    const struct ext_disk_extent_header *root = &ext_inode_of(inode)->extents.header;
     uint32_t depth = le16_load(root->eh_depth), used = le16_load(root->eh_entries);
     uint32_t half = ext_extent_block_max(&ext_of(inode->volume)->geometry) / 2;
     uint64_t entries = pending->blocks + 2 * pending->runs;
@@ -73,7 +72,7 @@ static uint64_t tree_worst(struct inode *inode) {
 
 /* Likewise for a block map: on both sides of a run there can be a border of each level. */
 static uint64_t map_worst(struct inode *inode) {
-    const struct block_set *pending = &ext_inode_of(inode)->pending;
+    const struct block_set *pending = &ext_writer_look(inode)->pending;
     uint32_t entries = ext_of(inode->volume)->geometry.block_size / 4;
     if (!pending->chunks && pending->end <= EXT_DIRECT_BLOCKS)
         return 0;
@@ -81,41 +80,46 @@ static uint64_t map_worst(struct inode *inode) {
 }
 
 static uint64_t promise_worst(struct inode *inode) {
-    if (ext_inode_of(inode)->pending.blocks == 0)
+    if (ext_writer_look(inode)->pending.blocks == 0)
         return 0;
     return has_extents(inode) ? tree_worst(inode) : map_worst(inode);
 }
 
+/* Without a writer nothing has been promised, and nothing is to be. */
 static void promise_set(struct inode *inode, uint64_t data, uint64_t map) {
     struct ext *ext = ext_of(inode->volume);
-    struct ext_inode *private = ext_inode_of(inode);
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
     uint32_t sectors = ext->geometry.block_size / 512;
-    ext->promised_blocks -= private->promised_data + private->promised_map;
+    if (!writer)
+        return;
+    ext->promised_blocks -= writer->promised_data + writer->promised_map;
     ext->promised_blocks += data + map;
     inode->sectors += data * sectors;
-    inode->sectors -= private->promised_data * sectors;
-    private->promised_data = data;
-    private->promised_map = map;
+    inode->sectors -= writer->promised_data * sectors;
+    writer->promised_data = data;
+    writer->promised_map = map;
     inode->volume->store_frees = ext->promised_blocks > 0;
 }
 
 /* Makes [at, at + count) pending and promises what that takes; holes need blocks of data. Returns
  * how many blocks from `at` on there is room for. -ENOSPC, -ENOMEM. */
 static int64_t promise_blocks(struct inode *inode, uint64_t at, uint64_t count, bool hole) {
-    struct ext_inode *private = ext_inode_of(inode);
+    struct ext_writer *writer = ext_writer_take(inode);
     uint64_t available = ext_blocks_available(ext_of(inode->volume));
+    if (!writer)
+        return -ENOMEM;
     while (count > 0) {
         uint64_t data = hole ? count : 0;
-        int rc = block_set_add(&private->pending, at, at + count);
+        int rc = block_set_add(&writer->pending, at, at + count);
         if (rc < 0)
             return rc;
         uint64_t map = promise_worst(inode), wanted = data + map;
-        if (wanted <= available + private->promised_map) {
-            promise_set(inode, private->promised_data + data, map);
+        if (wanted <= available + writer->promised_map) {
+            promise_set(inode, writer->promised_data + data, map);
             return (int64_t)count;
         }
-        uint64_t over = wanted - available - private->promised_map;
-        rc = block_set_remove(&private->pending, at, at + count);
+        uint64_t over = wanted - available - writer->promised_map;
+        rc = block_set_remove(&writer->pending, at, at + count);
         if (rc < 0)
             return rc;
         count -= smaller(over, count);
@@ -125,7 +129,7 @@ static int64_t promise_blocks(struct inode *inode, uint64_t at, uint64_t count, 
 
 /* Pending blocks of [from, to) that are holes still. */
 static int pending_holes(struct inode *inode, uint64_t from, uint64_t to, uint64_t *holes) {
-    const struct block_set *pending = &ext_inode_of(inode)->pending;
+    const struct block_set *pending = &ext_writer_look(inode)->pending;
     uint64_t start, end;
     *holes = 0;
     while (block_set_next(pending, from, &start, &end) && start < to) {
@@ -144,26 +148,29 @@ static int pending_holes(struct inode *inode, uint64_t from, uint64_t to, uint64
 }
 
 int ext_store_forget(struct inode *inode, uint64_t from, uint64_t to) {
-    struct ext_inode *private = ext_inode_of(inode);
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
     uint64_t holes;
-    if (private->pending.blocks == 0)
+    if (!writer || writer->pending.blocks == 0)
         return 0;
     int rc = pending_holes(inode, from, to, &holes);
     if (rc == 0)
-        rc = block_set_remove(&private->pending, from, to);
+        rc = block_set_remove(&writer->pending, from, to);
     if (rc == 0)
-        promise_set(inode, private->promised_data - holes, promise_worst(inode));
+        promise_set(inode, writer->promised_data - holes, promise_worst(inode));
     return rc;
 }
 
 void ext_store_release(struct inode *inode) {
-    block_set_clear(&ext_inode_of(inode)->pending);
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
+    if (!writer)
+        return;
+    block_set_clear(&writer->pending);
     promise_set(inode, 0, 0);
 }
 
 uint64_t ext_store_size(struct inode *inode) {
-    const struct ext_inode *private = ext_inode_of(inode);
-    return private->pending.blocks > 0 ? smaller(inode->size, private->stored_size) : inode->size;
+    const struct ext_writer *writer = ext_writer_look(inode);
+    return writer->pending.blocks > 0 ? smaller(inode->size, writer->stored_size) : inode->size;
 }
 
 /* --- reserve --------------------------------------------------------------------------------- */
@@ -171,12 +178,12 @@ uint64_t ext_store_size(struct inode *inode) {
 /* How many of the holes [at, at + count) can be filled so that there is still room for the map: a
  * block that is freed again is of no use before the next commit. -ENOSPC: none. */
 static int64_t room_for(struct inode *inode, uint64_t at, uint64_t count) {
-    struct ext_inode *private = ext_inode_of(inode);
     int64_t room = promise_blocks(inode, at, count, true);
     if (room < 0)
         return room;
-    int rc = block_set_remove(&private->pending, at, at + (uint64_t)room);
-    promise_set(inode, private->promised_data - (uint64_t)room, promise_worst(inode));
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
+    int rc = block_set_remove(&writer->pending, at, at + (uint64_t)room);
+    promise_set(inode, writer->promised_data - (uint64_t)room, promise_worst(inode));
     return rc < 0 ? rc : room;
 }
 
@@ -202,13 +209,12 @@ static int64_t reserve_piece(struct inode *inode, const struct ext_run *run, uin
 }
 
 static int reserve_pending(struct inode *inode, uint64_t first, uint64_t end, uint64_t *done) {
-    const struct ext_inode *private = ext_inode_of(inode);
     uint64_t at = first;
     int64_t got = 0;
     while (at < end && got >= 0) {
         uint64_t pending, pending_end;
         struct ext_run run;
-        if (!block_set_next(&private->pending, at, &pending, &pending_end))
+        if (!block_set_next(&ext_writer_look(inode)->pending, at, &pending, &pending_end))
             pending = end;
         if (pending == at) {
             at = pending_end;
@@ -245,7 +251,6 @@ static int64_t bytes_of(const struct inode *inode, uint64_t offset, uint64_t len
 }
 
 int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
-    struct ext_inode *private = ext_inode_of(inode);
     uint64_t first, end, done;
     if (length == 0)
         return 0;
@@ -256,8 +261,11 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
     }
     int rc = blocks_of(inode, offset, &length, &first, &end);
     if (rc == 0 && ext_stores_later(inode)) {
-        if (private->pending.blocks == 0)
-            ext_inode_of(inode)->stored_size = inode->size;
+        struct ext_writer *writer = ext_writer_take(inode);
+        if (!writer)
+            return -ENOMEM;
+        if (writer->pending.blocks == 0)
+            writer->stored_size = inode->size;
         rc = reserve_pending(inode, first, end, &done);
     } else if (rc == 0) {
         rc = ext_bmap_allocate(inode, first, end - first, &done);
@@ -266,7 +274,6 @@ int64_t ext_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
 }
 
 int64_t ext_preallocate(struct inode *inode, uint64_t offset, uint64_t length) {
-    struct ext_inode *private = ext_inode_of(inode);
     uint64_t first, end, done, before, after;
     int rc = ext_inline_convert(inode);
     if (rc < 0 || !has_extents(inode))
@@ -281,8 +288,9 @@ int64_t ext_preallocate(struct inode *inode, uint64_t offset, uint64_t length) {
     rc = pending_holes(inode, first, end, &after);
     if (rc < 0)
         return rc;
-    promise_set(inode, private->promised_data - (before - after), promise_worst(inode));
-    private->next_physical = 0;
+    promise_set(inode, ext_writer_look(inode)->promised_data - (before - after),
+                promise_worst(inode));
+    ext_writer_forget_end(inode);
     return bytes_of(inode, offset, length, first, done);
 }
 
@@ -323,7 +331,7 @@ static int store_allocate(struct store *store, uint64_t at, uint64_t end) {
 
 /* Each pending run that begins in the range, whole, so that it can lie in one piece. */
 static int store_allocate_runs(struct store *store) {
-    const struct block_set *pending = &ext_inode_of(store->inode)->pending;
+    const struct block_set *pending = &ext_writer_look(store->inode)->pending;
     uint64_t at = store->first, start, end;
     int rc = 0;
     while (rc == 0 && block_set_next(pending, at, &start, &end) && start < store->end) {
@@ -336,7 +344,7 @@ static int store_allocate_runs(struct store *store) {
 
 /* What has been written becomes readable. */
 static int store_convert(const struct store *store) {
-    const struct block_set *pending = &ext_inode_of(store->inode)->pending;
+    const struct block_set *pending = &ext_writer_look(store->inode)->pending;
     uint64_t at = store->first, start, end, done;
     int rc = 0;
     while (rc == 0 && block_set_next(pending, at, &start, &end) && start < store->end) {
@@ -350,10 +358,10 @@ static int store_convert(const struct store *store) {
 int ext_store_pages(struct inode *inode, const struct data_range *range,
                     struct device_batch *batch) {
     const struct ext_geometry *geometry = &ext_of(inode->volume)->geometry;
-    struct ext_inode *private = ext_inode_of(inode);
-    struct store store = {.inode = inode, .holes = private->promised_data};
+    struct ext_writer *writer = ext_inode_of(inode)->writer;
+    struct store store = {.inode = inode, .holes = writer ? writer->promised_data : 0};
     uint64_t end = smaller(range->offset + range->length, inode->size);
-    if (private->pending.blocks == 0 || range->offset >= end)
+    if (!writer || writer->pending.blocks == 0 || range->offset >= end)
         return mapped_store(inode, range, batch);
     store.first = range->offset >> geometry->block_bits;
     store.end = ((end - 1) >> geometry->block_bits) + 1;
@@ -365,9 +373,9 @@ int ext_store_pages(struct inode *inode, const struct data_range *range,
     if (rc == 0 && store.unwritten)
         rc = store_convert(&store);
     if (rc == 0)
-        rc = block_set_remove(&private->pending, store.first, store.end);
+        rc = block_set_remove(&writer->pending, store.first, store.end);
     if (rc == 0)
-        ext_inode_of(inode)->stored_size = larger(private->stored_size, end);
+        writer->stored_size = larger(writer->stored_size, end);
     promise_set(inode, store.holes, promise_worst(inode));
     return rc;
 }

@@ -429,6 +429,7 @@ static int take_up(struct volume *volume, struct ext *ext, const struct options 
     ext->buffers = volume->buffers;
     TAILQ_INIT(&ext->orphans);
     ext_holds_init(&ext->holds);
+    TAILQ_INIT(&ext->writers);
     apply_super(ext, options);
     error = set_journal(ext, options);
     if (!error)
@@ -524,6 +525,7 @@ int ext_edit(struct device *device, const struct log *log,
     ext->volume = volume;
     TAILQ_INIT(&ext->orphans);
     ext_holds_init(&ext->holds);
+    TAILQ_INIT(&ext->writers);
     error = edit_open(ext);
     if (!error)
         error = edit(ext, context);
