@@ -212,8 +212,17 @@ struct checkpoint { /* in an ioctl, too (fs/fuse_ioctl.h): no padding */
     uint64_t flags;   /* enum checkpoint_flags */
 };
 
-/* What layout->describe is to show. */
-enum describe_kind { DESCRIBE_SUPER, DESCRIBE_GROUP, DESCRIBE_INODE, DESCRIBE_BLOCK };
+/* What layout->describe is to show, of those that the format has: else -ENOTSUP. */
+enum describe_kind {
+    DESCRIBE_SUPER,
+    DESCRIBE_GROUP, /* or segment: what the device is divided into */
+    DESCRIBE_INODE,
+    DESCRIBE_BLOCK,
+    DESCRIBE_LOG,        /* that begins at a block */
+    DESCRIBE_CHECKPOINT, /* of that number */
+    DESCRIBE_VIRTUAL,    /* block: where it lies */
+    DESCRIBE_MAP,        /* of an inode's blocks, node by node */
+};
 
 struct layout {
     const char *name; /* of the folder: "ext" */
@@ -378,7 +387,7 @@ struct layout {
     /* -- inspection; NULL: not offered -- */
     /* Examines an unmounted volume. 0 also when things are wrong (see report). */
     int (*check)(struct device *device, const struct log *log, struct check_report *report);
-    /* *object: a new JSON object. `number` is the group, inode or block. Shared. */
+    /* *object: a new JSON object. `number`: which group, inode, block... Shared. */
     int (*describe)(struct volume *volume, enum describe_kind kind, uint64_t number,
                     json_t **object);
     /* How the file lies on the disk: a new JSON object with at least "inode", "extents". Shared. */

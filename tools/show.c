@@ -21,10 +21,10 @@ static const struct {
     enum describe_kind kind;
     bool numbered;
 } show_kinds[] = {
-    {"super", DESCRIBE_SUPER, false},
-    {"group", DESCRIBE_GROUP, true},
-    {"inode", DESCRIBE_INODE, true},
-    {"block", DESCRIBE_BLOCK, true},
+    {"super", DESCRIBE_SUPER, false},    {"group", DESCRIBE_GROUP, true},
+    {"inode", DESCRIBE_INODE, true},     {"block", DESCRIBE_BLOCK, true},
+    {"log", DESCRIBE_LOG, true},         {"checkpoint", DESCRIBE_CHECKPOINT, true},
+    {"virtual", DESCRIBE_VIRTUAL, true}, {"map", DESCRIBE_MAP, true},
 };
 
 #define SHOW_KINDS (sizeof(show_kinds) / sizeof(show_kinds[0]))
@@ -76,7 +76,7 @@ int tool_show(int argc, char **argv) {
     static const struct argp argp = {
         .options = show_options,
         .parser = show_parse,
-        .args_doc = "IMAGE super\nIMAGE group|inode|block NUMBER",
+        .args_doc = "IMAGE super\nIMAGE group|inode|block|log|checkpoint|virtual|map NUMBER",
         .doc = "Prints a structure of the image's format, every field by its name.",
     };
     struct show show = {0};
@@ -87,7 +87,8 @@ int tool_show(int argc, char **argv) {
 
     argp_parse(&argp, argc, argv, 0, NULL, &show);
     if (!show_target(&show.arguments, &kind, &number)) {
-        tool_fail("show what? 'super', or 'group', 'inode' or 'block' and a number");
+        tool_fail("show what? 'super', or 'group', 'inode', 'block', 'log', 'checkpoint', "
+                  "'virtual' or 'map' and a number");
         return TOOL_USAGE;
     }
     if (tool_image_open(&image, show.arguments.image, true))

@@ -10,27 +10,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <uuid/uuid.h>
 
 #include "fs/bitmap.h"
+#include "fs/describe.h"
 #include "layouts/ext/extent.h"
 #include "layouts/ext/walk.h"
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-struct field {
-    const char *name;
-    uint16_t offset;
-    uint8_t width; /* bytes: 1, 2, 4 or 8 */
-};
-#define FIELD(type, member)                                                                        \
-    { #member, offsetof(struct type, member), sizeof(((struct type *)0)->member) }
-#define SUPER_FIELD(member) FIELD(ext_disk_super, member)
-#define GROUP_FIELD(member) FIELD(ext_disk_group, member)
-#define INODE_FIELD(member) FIELD(ext_disk_inode, member)
+#define SUPER_FIELD(member) DESCRIBE_FIELD(ext_disk_super, member)
+#define GROUP_FIELD(member) DESCRIBE_FIELD(ext_disk_group, member)
+#define INODE_FIELD(member) DESCRIBE_FIELD(ext_disk_inode, member)
 
-static const struct field super_fields[] = {
+static const struct describe_field super_fields[] = {
     SUPER_FIELD(s_inodes_count),
     SUPER_FIELD(s_blocks_count),
     SUPER_FIELD(s_r_blocks_count),
@@ -78,7 +70,7 @@ static const struct field super_fields[] = {
     {0},
 };
 
-static const struct field group_fields[] = {
+static const struct describe_field group_fields[] = {
     GROUP_FIELD(bg_block_bitmap),
     GROUP_FIELD(bg_inode_bitmap),
     GROUP_FIELD(bg_inode_table),
@@ -89,7 +81,7 @@ static const struct field group_fields[] = {
     {0},
 };
 
-static const struct field inode_fields[] = {
+static const struct describe_field inode_fields[] = {
     INODE_FIELD(i_mode),     INODE_FIELD(i_uid),       INODE_FIELD(i_size),
     INODE_FIELD(i_atime),    INODE_FIELD(i_ctime),     INODE_FIELD(i_mtime),
     INODE_FIELD(i_dtime),    INODE_FIELD(i_gid),       INODE_FIELD(i_links_count),
@@ -98,7 +90,7 @@ static const struct field inode_fields[] = {
     INODE_FIELD(i_uid_high), INODE_FIELD(i_gid_high),  {0},
 };
 
-static const struct field inode_extra_fields[] = {
+static const struct describe_field inode_extra_fields[] = {
     INODE_FIELD(i_extra_isize),
     INODE_FIELD(i_ctime_extra),
     INODE_FIELD(i_mtime_extra),
@@ -107,46 +99,6 @@ static const struct field inode_extra_fields[] = {
     INODE_FIELD(i_crtime_extra),
     {0},
 };
-
-static void put_number(json_t *object, const char *key, uint64_t number) {
-    json_object_set_new(object, key, json_integer((json_int_t)number));
-}
-
-static void put_text(json_t *object, const char *key, const char *text) {
-    json_object_set_new(object, key, json_string(text));
-}
-
-static void put_bool(json_t *object, const char *key, bool value) {
-    json_object_set_new(object, key, json_boolean(value));
-}
-
-/* Bytes of a name from the disk, which need not be UTF-8: what is not printable becomes '?'. */
-static void put_name(json_t *object, const char *key, const char *name, size_t length) {
-    char text[256];
-    size_t used = 0;
-    for (; used < length && used < sizeof(text) - 1 && name[used]; used++)
-        text[used] = name[used] >= ' ' && name[used] <= '~' ? name[used] : '?';
-    text[used] = '\0';
-    put_text(object, key, text);
-}
-
-static void put_fields(json_t *object, const struct field *fields, const void *record) {
-    for (const struct field *field = fields; field->name; field++) {
-        const uint8_t *bytes = (const uint8_t *)record + field->offset;
-        uint64_t value = 0;
-        for (int i = field->width - 1; i >= 0; i--)
-            value = value << 8 | bytes[i];
-        put_number(object, field->name, value);
-    }
-}
-
-static void put_time(json_t *object, const char *key, int64_t seconds) {
-    time_t time = (time_t)seconds;
-    struct tm parts;
-    char text[64];
-    if (gmtime_r(&time, &parts) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts))
-        put_text(object, key, text);
-}
 
 /* --- super block ------------------------------------------------------------------------------ */
 
@@ -169,28 +121,26 @@ static void describe_super(const struct ext *ext, json_t *object) {
     const struct ext_disk_super *super = &ext->super;
     const struct ext_geometry *geometry = &ext->geometry;
     uint32_t on_error = le16_load(super->s_errors);
-    char uuid[37];
-    put_fields(object, super_fields, super);
-    uuid_unparse_lower(super->s_uuid, uuid);
-    put_text(object, "uuid", uuid);
-    put_name(object, "label", super->s_volume_name, sizeof(super->s_volume_name));
+    describe_fields(object, super_fields, super);
+    describe_uuid(object, "uuid", super->s_uuid);
+    describe_name(object, "label", super->s_volume_name, sizeof(super->s_volume_name));
     put_features(object, geometry);
-    put_text(object, "state",
-             ext->mount_state & EXT_STATE_ERROR   ? "has errors"
-             : ext->mount_state & EXT_STATE_VALID ? "clean"
-                                                  : "not clean");
-    put_text(object, "on_error", errors[on_error <= EXT_ERRORS_PANIC ? on_error : 0]);
-    put_text(object, "hash", hashes[ext->hash_version % 3]);
-    put_text(object, "hash_characters", ext->hash_unsigned ? "unsigned" : "signed");
-    put_time(object, "made", le32_load(super->s_mkfs_time));
-    put_time(object, "written", le32_load(super->s_wtime));
-    put_number(object, "block_size", geometry->block_size);
-    put_number(object, "groups", geometry->groups);
-    put_number(object, "inode_table_blocks", geometry->inode_table_blocks);
-    put_number(object, "descriptor_blocks", geometry->descriptor_blocks);
-    put_number(object, "free_blocks", ext->free_blocks);
-    put_number(object, "free_inodes", ext->free_inodes);
-    put_number(object, "directories", ext->used_dirs);
+    describe_text(object, "state",
+                  ext->mount_state & EXT_STATE_ERROR   ? "has errors"
+                  : ext->mount_state & EXT_STATE_VALID ? "clean"
+                                                       : "not clean");
+    describe_text(object, "on_error", errors[on_error <= EXT_ERRORS_PANIC ? on_error : 0]);
+    describe_text(object, "hash", hashes[ext->hash_version % 3]);
+    describe_text(object, "hash_characters", ext->hash_unsigned ? "unsigned" : "signed");
+    describe_time(object, "made", le32_load(super->s_mkfs_time));
+    describe_time(object, "written", le32_load(super->s_wtime));
+    describe_number(object, "block_size", geometry->block_size);
+    describe_number(object, "groups", geometry->groups);
+    describe_number(object, "inode_table_blocks", geometry->inode_table_blocks);
+    describe_number(object, "descriptor_blocks", geometry->descriptor_blocks);
+    describe_number(object, "free_blocks", ext->free_blocks);
+    describe_number(object, "free_inodes", ext->free_inodes);
+    describe_number(object, "directories", ext->used_dirs);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -210,50 +160,30 @@ static int describe_group(struct ext *ext, uint64_t number, json_t *object) {
     if (rc < 0)
         return rc;
     uint64_t first = ext_group_first_block(geometry, group);
-    put_number(object, "group", group);
-    put_number(object, "descriptor_in_block", block);
-    put_fields(object, group_fields,
-               ext_descriptor_at(geometry, buffer_data(buffer), group % per_block));
+    describe_number(object, "group", group);
+    describe_number(object, "descriptor_in_block", block);
+    describe_fields(object, group_fields,
+                    ext_descriptor_at(geometry, buffer_data(buffer), group % per_block));
     buffer_put(buffer);
-    put_number(object, "first_block", first);
-    put_number(object, "last_block", first + ext_group_block_count(geometry, group) - 1);
-    put_bool(object, "has_super_block", ext_group_has_super(geometry, group));
-    put_number(object, "first_inode", (uint64_t)group * geometry->inodes_per_group + 1);
-    put_number(object, "last_inode", (uint64_t)(group + 1) * geometry->inodes_per_group);
+    describe_number(object, "first_block", first);
+    describe_number(object, "last_block", first + ext_group_block_count(geometry, group) - 1);
+    describe_bool(object, "has_super_block", ext_group_has_super(geometry, group));
+    describe_number(object, "first_inode", (uint64_t)group * geometry->inodes_per_group + 1);
+    describe_number(object, "last_inode", (uint64_t)(group + 1) * geometry->inodes_per_group);
     return 0;
 }
 
 /* --- inodes ----------------------------------------------------------------------------------- */
-
-static const char *type_name(uint32_t mode) {
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return "regular file";
-    case S_IFDIR:
-        return "directory";
-    case S_IFLNK:
-        return "symbolic link";
-    case S_IFCHR:
-        return "character device";
-    case S_IFBLK:
-        return "block device";
-    case S_IFIFO:
-        return "fifo";
-    case S_IFSOCK:
-        return "socket";
-    default:
-        return "none";
-    }
-}
 
 static void put_location(json_t *object, const struct ext *ext, uint64_t ino) {
     const struct ext_geometry *geometry = &ext->geometry;
     uint32_t group = ext_group_of_inode(geometry, ino);
     uint64_t byte = (uint64_t)((ino - 1) % geometry->inodes_per_group) * geometry->inode_size;
     json_t *location = json_object();
-    put_number(location, "group", group);
-    put_number(location, "block", ext->groups[group].inode_table + (byte >> geometry->block_bits));
-    put_number(location, "offset", byte & (geometry->block_size - 1));
+    describe_number(location, "group", group);
+    describe_number(location, "block",
+                    ext->groups[group].inode_table + (byte >> geometry->block_bits));
+    describe_number(location, "offset", byte & (geometry->block_size - 1));
     json_object_set_new(object, "record", location);
 }
 
@@ -269,7 +199,7 @@ static int put_in_use(json_t *object, const struct ext *ext, uint64_t ino) {
         used = bitmap_test(buffer_data(bitmap), bit);
         buffer_put(bitmap);
     }
-    put_bool(object, "in_use", used);
+    describe_bool(object, "in_use", used);
     return 0;
 }
 
@@ -286,24 +216,25 @@ static int describe_inode(struct ext *ext, uint64_t ino, json_t *object) {
     if (rc < 0)
         return rc;
     uint32_t mode = le16_load(record->i_mode);
-    put_number(object, "inode", ino);
+    describe_number(object, "inode", ino);
     put_location(object, ext, ino);
-    put_fields(object, inode_fields, record);
+    describe_fields(object, inode_fields, record);
     if (geometry->inode_size > EXT_INODE_BASE_SIZE)
-        put_fields(object, inode_extra_fields, record);
+        describe_fields(object, inode_extra_fields, record);
     json_t *slots = json_array();
     for (int i = 0; i < EXT_BLOCK_SLOTS; i++)
         json_array_append_new(slots, json_integer(le32_load(record->i_block[i])));
     json_object_set_new(object, "i_block", slots);
     char permissions[8];
     snprintf(permissions, sizeof(permissions), "%04o", mode & 07777);
-    put_text(object, "type", type_name(mode));
-    put_text(object, "permissions", permissions);
-    put_number(object, "size",
-               le32_load(record->i_size) |
-                   (S_ISREG(mode) ? (uint64_t)le32_load(record->i_size_high) << 32 : 0));
-    put_bool(object, "indexed", S_ISDIR(mode) && (le32_load(record->i_flags) & EXT_INODE_INDEX));
-    put_time(object, "modified", (int32_t)le32_load(record->i_mtime));
+    describe_text(object, "type", describe_type(mode));
+    describe_text(object, "permissions", permissions);
+    describe_number(object, "size",
+                    le32_load(record->i_size) |
+                        (S_ISREG(mode) ? (uint64_t)le32_load(record->i_size_high) << 32 : 0));
+    describe_bool(object, "indexed",
+                  S_ISDIR(mode) && (le32_load(record->i_flags) & EXT_INODE_INDEX));
+    describe_time(object, "modified", (int32_t)le32_load(record->i_mtime));
     buffer_put(buffer);
     return put_in_use(object, ext, ino);
 }
@@ -404,11 +335,11 @@ static void put_entries(json_t *object, const struct ext *ext, const void *block
         if (length < ext_dirent_size(entry->name_len) || length > size - offset)
             break;
         json_t *row = json_object();
-        put_number(row, "offset", offset);
-        put_number(row, "inode", le32_load(entry->inode));
-        put_number(row, "rec_len", length);
-        put_number(row, "file_type", entry->file_type);
-        put_name(row, "name", entry->name, entry->name_len);
+        describe_number(row, "offset", offset);
+        describe_number(row, "inode", le32_load(entry->inode));
+        describe_number(row, "rec_len", length);
+        describe_number(row, "file_type", entry->file_type);
+        describe_name(row, "name", entry->name, entry->name_len);
         json_array_append_new(entries, row);
         offset += length;
     }
@@ -439,22 +370,22 @@ static void put_extent_node(json_t *object, const struct ext *ext, const void *b
     const struct ext_disk_extent_header *header = block;
     uint32_t depth = le16_load(header->eh_depth), entries = le16_load(header->eh_entries);
     json_t *rows = json_array();
-    put_number(object, "eh_magic", le16_load(header->eh_magic));
-    put_number(object, "eh_entries", entries);
-    put_number(object, "eh_max", le16_load(header->eh_max));
-    put_number(object, "eh_depth", depth);
+    describe_number(object, "eh_magic", le16_load(header->eh_magic));
+    describe_number(object, "eh_entries", entries);
+    describe_number(object, "eh_max", le16_load(header->eh_max));
+    describe_number(object, "eh_depth", depth);
     for (uint32_t i = 0; i < entries && i < max; i++) {
         const struct ext_disk_extent *extent = (const struct ext_disk_extent *)(header + 1) + i;
         json_t *row = json_object();
         struct ext_run run;
         ext_extent_decode(extent, &run);
-        put_number(row, "logical", run.logical);
+        describe_number(row, "logical", run.logical);
         if (depth > 0) {
-            put_number(row, "leaf", ext_extent_index_block((const void *)extent));
+            describe_number(row, "leaf", ext_extent_index_block((const void *)extent));
         } else {
-            put_number(row, "block", run.physical);
-            put_number(row, "count", run.count);
-            put_bool(row, "unwritten", run.unwritten);
+            describe_number(row, "block", run.physical);
+            describe_number(row, "count", run.count);
+            describe_bool(row, "unwritten", run.unwritten);
         }
         json_array_append_new(rows, row);
     }
@@ -463,10 +394,10 @@ static void put_extent_node(json_t *object, const struct ext *ext, const void *b
 
 static void put_attributes(json_t *object, const void *block) {
     const struct ext_disk_xattr_header *header = block;
-    put_number(object, "h_magic", le32_load(header->h_magic));
-    put_number(object, "h_refcount", le32_load(header->h_refcount));
-    put_number(object, "h_blocks", le32_load(header->h_blocks));
-    put_number(object, "h_hash", le32_load(header->h_hash));
+    describe_number(object, "h_magic", le32_load(header->h_magic));
+    describe_number(object, "h_refcount", le32_load(header->h_refcount));
+    describe_number(object, "h_blocks", le32_load(header->h_blocks));
+    describe_number(object, "h_hash", le32_load(header->h_hash));
 }
 
 static int put_contents(json_t *object, struct ext *ext, const struct owner_search *owner) {
@@ -495,15 +426,15 @@ static int describe_owned(struct ext *ext, uint64_t block, uint32_t group, json_
     if (rc < 0)
         return rc;
     if (!owner.kind) {
-        put_text(object, "kind", "in use, but no inode refers to it");
+        describe_text(object, "kind", "in use, but no inode refers to it");
         return 0;
     }
     bool directory = owner.level == 0 && S_ISDIR(owner.mode) && strcmp(owner.kind, "data") == 0;
-    put_text(object, "kind", directory ? "directory" : owner.kind);
-    put_number(object, "inode", owner.ino);
+    describe_text(object, "kind", directory ? "directory" : owner.kind);
+    describe_number(object, "inode", owner.ino);
     if (strcmp(owner.kind, "extended attributes") != 0) {
-        put_number(object, "logical", owner.logical);
-        put_number(object, "level", owner.level);
+        describe_number(object, "logical", owner.logical);
+        describe_number(object, "level", owner.level);
     }
     return put_contents(object, ext, &owner);
 }
@@ -515,14 +446,14 @@ static int describe_block(struct ext *ext, uint64_t block, json_t *object) {
                   ext->volume->name, block, geometry->blocks_count - 1);
         return -EINVAL;
     }
-    put_number(object, "block", block);
-    put_number(object, "device_offset", block << geometry->block_bits);
+    describe_number(object, "block", block);
+    describe_number(object, "device_offset", block << geometry->block_bits);
     if (block < geometry->first_data_block) {
-        put_text(object, "kind", "boot block");
+        describe_text(object, "kind", "boot block");
         return 0;
     }
     uint32_t group = ext_group_of_block(geometry, block);
-    put_number(object, "group", group);
+    describe_number(object, "group", group);
     struct buffer *bitmap;
     int rc = buffer_get(ext->buffers, ext->groups[group].block_bitmap, PURPOSE_BITMAP, &bitmap);
     if (rc < 0)
@@ -530,15 +461,16 @@ static int describe_block(struct ext *ext, uint64_t block, json_t *object) {
     uint32_t bit = (uint32_t)(block - ext_group_first_block(geometry, group));
     bool in_use = bitmap_test(buffer_data(bitmap), bit);
     buffer_put(bitmap);
-    put_bool(object, "in_use", in_use);
+    describe_bool(object, "in_use", in_use);
     const char *kind = fixed_kind(ext, block, group);
     if (!kind && in_use)
         return describe_owned(ext, block, group, object);
-    put_text(object, "kind", kind ? kind : "free");
+    describe_text(object, "kind", kind ? kind : "free");
     if (kind && strcmp(kind, "inode table") == 0) {
         uint64_t first = (block - ext->groups[group].inode_table) *
                          (geometry->block_size / geometry->inode_size);
-        put_number(object, "first_inode", (uint64_t)group * geometry->inodes_per_group + first + 1);
+        describe_number(object, "first_inode",
+                        (uint64_t)group * geometry->inodes_per_group + first + 1);
     }
     return 0;
 }
@@ -561,6 +493,9 @@ int ext_describe(struct volume *volume, enum describe_kind kind, uint64_t number
         break;
     case DESCRIBE_BLOCK:
         rc = describe_block(ext, number, *object);
+        break;
+    default:
+        rc = -ENOTSUP;
         break;
     }
     if (rc < 0) {
@@ -586,22 +521,22 @@ static void extent_finish(struct explanation *explanation) {
     if (run->count == 0)
         return;
     json_t *row = json_object();
-    put_number(row, "offset", run->logical << bits);
-    put_number(row, "length", run->count << bits);
-    put_number(row, "device_offset", run->physical << bits);
-    put_number(row, "block", run->physical);
-    put_number(row, "blocks", run->count);
+    describe_number(row, "offset", run->logical << bits);
+    describe_number(row, "length", run->count << bits);
+    describe_number(row, "device_offset", run->physical << bits);
+    describe_number(row, "block", run->physical);
+    describe_number(row, "blocks", run->count);
     if (run->unwritten)
-        put_bool(row, "unwritten", true);
+        describe_bool(row, "unwritten", true);
     json_array_append_new(explanation->extents, row);
     explanation->extent_count++;
 }
 
 static void explain_map_block(struct explanation *explanation, const struct ext_run *run) {
     json_t *row = json_object();
-    put_number(row, "level", run->level);
-    put_number(row, "block", run->physical);
-    put_number(row, "first_logical", run->logical);
+    describe_number(row, "level", run->level);
+    describe_number(row, "block", run->physical);
+    describe_number(row, "first_logical", run->logical);
     json_array_append_new(explanation->map, row);
 }
 
@@ -642,21 +577,22 @@ int ext_explain(struct inode *inode, json_t **object) {
         json_decref(explanation.map);
         return rc < 0 ? rc : -ENOMEM;
     }
-    put_number(*object, "inode", inode->ino);
-    put_text(*object, "type", type_name(inode->mode));
-    put_number(*object, "size", inode->size);
+    describe_number(*object, "inode", inode->ino);
+    describe_text(*object, "type", describe_type(inode->mode));
+    describe_number(*object, "size", inode->size);
     put_location(*object, ext, inode->ino);
-    put_number(*object, "block_size", ext->geometry.block_size);
-    put_number(*object, "data_blocks", explanation.data_blocks);
-    put_number(*object, "fragments", explanation.extent_count);
-    put_number(*object, "mean_gap_bytes",
-               explanation.extent_count > 1 ? (explanation.gap_blocks << ext->geometry.block_bits) /
-                                                  (explanation.extent_count - 1)
-                                            : 0);
+    describe_number(*object, "block_size", ext->geometry.block_size);
+    describe_number(*object, "data_blocks", explanation.data_blocks);
+    describe_number(*object, "fragments", explanation.extent_count);
+    describe_number(*object, "mean_gap_bytes",
+                    explanation.extent_count > 1
+                        ? (explanation.gap_blocks << ext->geometry.block_bits) /
+                              (explanation.extent_count - 1)
+                        : 0);
     if (ext_inode_of(inode)->file_acl)
-        put_number(*object, "attribute_block", ext_inode_of(inode)->file_acl);
+        describe_number(*object, "attribute_block", ext_inode_of(inode)->file_acl);
     if (S_ISDIR(inode->mode))
-        put_bool(*object, "indexed", inode->flags & EXT_INODE_INDEX);
+        describe_bool(*object, "indexed", inode->flags & EXT_INODE_INDEX);
     json_object_set_new(*object, "extents", explanation.extents);
     json_object_set_new(*object,
                         inode->flags & EXT_INODE_EXTENTS ? "extent_blocks" : "indirect_blocks",

@@ -60,5 +60,8 @@ const struct layout nilfs_layout = {
     .checkpoint_keep = nilfs_checkpoint_keep,
     .checkpoint_delete = nilfs_checkpoint_delete,
 
+    .describe = nilfs_describe,
+    .explain = nilfs_explain,
+
     .check = nilfs_check,
 };

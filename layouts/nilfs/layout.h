@@ -60,7 +60,7 @@ int64_t nilfs_checkpoint_list(struct volume *volume, uint64_t from, struct check
                               size_t room);
 int nilfs_checkpoint_keep(struct volume *volume, uint64_t *number, bool keep);
 int nilfs_checkpoint_delete(struct volume *volume, uint64_t number);
-/* check.c, describe.c */
+/* check.c, describe.c, explain.c */
 int nilfs_check(struct device *device, const struct log *log, struct check_report *report);
 int nilfs_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
                    json_t **object);

@@ -333,7 +333,7 @@ static void use_volume(struct volume *volume, uint64_t random) {
         visit(walk, root, 0);
         volume_put(root, 1);
     }
-    for (int kind = DESCRIBE_SUPER; kind <= DESCRIBE_BLOCK; kind++) {
+    for (int kind = DESCRIBE_SUPER; kind <= DESCRIBE_MAP; kind++) {
         json_t *object = NULL;
         if (volume_describe(volume, (enum describe_kind)kind, fixture_random(&random) % 64,
                             &object) == 0)

@@ -52,6 +52,28 @@ removed  /s
 END
 expect_same want got "what changed since checkpoint 3"
 
+# Structures, at places that are known of this volume.
+# expect_shown PATTERN ARGUMENT...: `layoutfs show kernel.img` with these has a line that matches.
+expect_shown() {
+    expect_exit 0 layoutfs show kernel.img "${@:2}"
+    expect_text "$1" out
+}
+expect_shown '^s_last_pseg +1500$' super
+expect_shown '^ +1135 +365 +3 ' group 0
+expect_shown '^summary_bytes +488$' log 1500
+expect_shown '^no_log +there is no log$' log 1501
+expect_shown '^inodes +237$' checkpoint 4
+expect_shown '^block +18$' virtual 16384
+expect_shown '^inode +24$' block 851
+expect_shown '^kind +super root$' block 1527
+expect_shown '^ +1 +255 +265 +848 +2$' map 24
+expect_shown '^i_blocks +6184$' inode 24
+expect_exit 0 layoutfs explain kernel.img /big3m
+expect_text '^ +511 +255 +590 +522 +2$' out
+expect_text '^ +2 +4 +0$' out
+expect_exit 1 layoutfs show kernel.img checkpoint 5
+expect_exit 1 layoutfs show kernel.img group 16
+
 need_fuse
 mkdir mnt
 trap '! mountpoint -q mnt || fusermount3 -u mnt' EXIT
