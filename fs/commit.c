@@ -44,9 +44,16 @@ static void held_put(struct inode **held, size_t count) {
     free(held);
 }
 
+/* What a commit is to make durable: the one inode (data_only: as fdatasync), or NULL: everything.
+ */
+struct subject {
+    struct inode *inode;
+    bool data_only;
+};
+
 /* Takes the next inode off the layout's list and holds it. *inode NULL: the list is empty.
  * Exclusive lock. */
-static int data_next(struct volume *volume, struct inode **inode) {
+static int data_next(struct volume *volume, const struct subject *subject, struct inode **inode) {
     struct commit *commit = &volume->commit;
     int error;
 
@@ -57,7 +64,7 @@ static int data_next(struct volume *volume, struct inode **inode) {
     if (error)
         return error;
     do {
-        *inode = volume->layout->commit_data(volume);
+        *inode = volume->layout->commit_data(volume, subject->inode, subject->data_only);
         /* A deleted one is in no table any more, and its data do not matter. */
         if (*inode)
             commit->held[commit->held_count] = inode_cache_grab(volume, (*inode)->ino);
@@ -68,14 +75,14 @@ static int data_next(struct volume *volume, struct inode **inode) {
 }
 
 /* Stores the inode's dirty pages and takes the next one. */
-static int data_store(struct volume *volume, struct inode **inode) {
+static int data_store(struct volume *volume, const struct subject *subject, struct inode **inode) {
     int error, second;
 
     pthread_rwlock_wrlock(inode_data_lock(*inode));
     error = page_cache_flush(*inode, false);
     pthread_rwlock_unlock(inode_data_lock(*inode));
     pthread_rwlock_wrlock(&volume->lock);
-    second = data_next(volume, inode);
+    second = data_next(volume, subject, inode);
     pthread_rwlock_unlock(&volume->lock);
     return error ? error : second;
 }
@@ -91,23 +98,23 @@ static void gate_open(struct commit *commit) {
 
 /* Stores what must be stored first. Returns with the exclusive lock, under which the layout's list
  * is empty, unless there was an error. */
-static int data_settle(struct volume *volume) {
+static int data_settle(struct volume *volume, const struct subject *subject) {
     struct inode *inode;
     int error;
 
     pthread_rwlock_wrlock(&volume->lock);
-    error = data_next(volume, &inode);
+    error = data_next(volume, subject, &inode);
     for (unsigned round = 0; inode && !error; round++) {
         pthread_rwlock_unlock(&volume->lock);
         if (round > 0)
             volume->commit.gate_shut = true;
         while (inode && !error)
-            error = data_store(volume, &inode);
+            error = data_store(volume, subject, &inode);
         if (!error)
             error = writeback_wait(volume);
         pthread_rwlock_wrlock(&volume->lock);
         if (!error)
-            error = data_next(volume, &inode);
+            error = data_next(volume, subject, &inode);
     }
     return error;
 }
@@ -122,21 +129,32 @@ static int store_inodes(struct volume *volume) {
     return error ? error : volume_step_end(volume, inode_cache_store_dirty(volume));
 }
 
-/* From here on, who asks waits for the next commit. Returns whether somebody waits for this one
- * beside its leader. Exclusive lock. */
-static bool commit_number(struct commit *commit) {
-    bool shared;
-
+/* From here on, who asks waits for the next commit. false: not yet, as others wait for this one,
+ * and it is not one of `all`. Exclusive lock. */
+static bool commit_number(struct commit *commit, bool all) {
     pthread_mutex_lock(&commit->mutex);
-    commit->begun++;
-    shared = commit->waiting > 0;
+    bool numbered = all || commit->waiting == 0;
+    commit->begun += numbered;
     pthread_mutex_unlock(&commit->mutex);
-    return shared;
+    return numbered;
+}
+
+/* Stores data, and gives the commit its number; *subject becomes everything if others share it.
+ * Returns with the exclusive lock. */
+static int commit_settle(struct volume *volume, struct subject *subject) {
+    int error = data_settle(volume, subject);
+
+    if (commit_number(&volume->commit, error || !subject->inode))
+        return error;
+    *subject = (struct subject){0};
+    pthread_rwlock_unlock(&volume->lock);
+    error = data_settle(volume, subject);
+    (void)commit_number(&volume->commit, true);
+    return error;
 }
 
 /* Exclusive lock. */
-static int commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
-    bool shared = commit_number(&volume->commit);
+static int commit_begin(struct volume *volume, const struct subject *subject, bool *needed) {
     int error = volume_writable(volume);
 
     *needed = false;
@@ -147,19 +165,16 @@ static int commit_begin(struct volume *volume, struct inode *inode, bool data_on
     volume->commit.wanted = false;
     if (error || !volume->layout->commit_begin)
         return error;
-    return volume->layout->commit_begin(volume, shared ? NULL : inode, data_only && !shared,
-                                        needed);
+    return volume->layout->commit_begin(volume, subject->inode, subject->data_only, needed);
 }
 
-static int commit_lead(struct volume *volume, struct inode *inode, bool data_only) {
+static int commit_lead(struct volume *volume, struct subject subject) {
     const struct layout *layout = volume->layout;
     bool needed = false;
-    int error = data_settle(volume);
+    int error = commit_settle(volume, &subject);
 
-    if (error)
-        (void)commit_number(&volume->commit);
-    else
-        error = commit_begin(volume, inode, data_only, &needed);
+    if (!error)
+        error = commit_begin(volume, &subject, &needed);
     pthread_rwlock_unlock(&volume->lock);
     gate_open(&volume->commit);
     if (error || !needed)
@@ -195,7 +210,7 @@ int commit_wait(struct volume *volume, struct inode *inode, bool data_only) {
         }
         commit->led = true;
         pthread_mutex_unlock(&commit->mutex);
-        error = commit_lead(volume, inode, data_only);
+        error = commit_lead(volume, (struct subject){inode, data_only});
         pthread_mutex_lock(&commit->mutex);
         commit->led = false;
         commit->ended = commit->begun;

@@ -5,7 +5,8 @@
  * Group commit, once for all layouts. A commit makes durable what has changed up to its beginning:
  *
  *   1. data:  dirty pages that must be stored before the change to the metadata that points at them
- *             (layout->commit_data names the inodes), while everything else goes on;
+ *             (layout->commit_data names the inodes, of all or for the one that the commit is
+ *             for), while everything else goes on;
  *   2. begin: under the volume's exclusive lock, in memory: the layout freezes what has changed,
  *             so that later changes belong to the next commit;
  *   3. write: no lock at all: the disk works, readers and writers go on;
@@ -14,7 +15,8 @@
  * Invariants:
  *  1. At most one commit is under way; the thread that runs it is its leader.
  *  2. Commits have numbers. Who asks waits for the first commit that begins (step 2) after that:
- *     whoever asked while the one before was being written shares it, and one of them leads it.
+ *     whoever asked while the one before was being written shares it, and one of them leads it. A
+ *     commit that is shared is one of everything, whatever its leader asked for.
  *  3. Who asks, or passes a commit point, holds no lock: step 1 takes inodes' data locks.
  *  4. The gate is shut only in the last round of step 1: what would dirty more data then waits at
  *     its commit point, so that step 1 comes to an end whatever the writers do.

@@ -355,9 +355,11 @@ struct layout {
      *
      * Takes an inode whose dirty pages must be stored before what has changed may be committed
      * (data before the metadata that points at them) off its list, and returns it; NULL: none is
-     * left. The core stores the pages and waits for them. */
-    struct inode *(*commit_data)(struct volume *volume);
-    /* Dirty inodes are stored, commit_data's list is empty. Freezes what has changed (all of it, or
+     * left, or what commit_begin would commit for these arguments, if it came at once, needs none
+     * of them. The core stores the pages and waits for them. */
+    struct inode *(*commit_data)(struct volume *volume, struct inode *inode, bool data_only);
+    /* commit_data has answered NULL for the same arguments under the same lock; since then, dirty
+     * inodes were stored. Freezes what has changed (all of it, or
      * what makes `inode` durable with all that is needed to find it; `data_only`: as fdatasync), so
      * that what changes from now on is the next commit's. *needed false: nothing is left to do,
      * the parts below are not called. */

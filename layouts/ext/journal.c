@@ -218,16 +218,24 @@ void ext_order_drop(struct inode *inode) {
     TAILQ_REMOVE(&ext->journal->ordered, private, ordered_link);
 }
 
-struct inode *ext_commit_data(struct volume *volume) {
-    const struct ext *ext = ext_of(volume);
-    struct ext_inode *private = ext->journal ? TAILQ_FIRST(&ext->journal->ordered) : NULL;
-    struct inode *inode;
+bool ext_inode_committed(const struct ext_journal *journal, struct inode *inode, bool data_only) {
+    const struct ext_inode *private = ext_inode_of(inode);
 
-    if (!private)
+    return (data_only ? private->data_changed : private->changed) < journal->running->number;
+}
+
+struct inode *ext_commit_data(struct volume *volume, struct inode *inode, bool data_only) {
+    const struct ext_journal *journal = ext_of(volume)->journal;
+
+    /* A dirty one will have changed when it is stored. */
+    if (!journal || (inode && !inode->dirty && ext_inode_committed(journal, inode, data_only)))
         return NULL;
-    inode = (struct inode *)(void *)private - 1;
-    ext_order_drop(inode);
-    return inode;
+    struct ext_inode *entry = TAILQ_FIRST(&journal->ordered);
+    if (!entry)
+        return NULL;
+    struct inode *ordered = (struct inode *)(void *)entry - 1;
+    ext_order_drop(ordered);
+    return ordered;
 }
 
 void ext_note_change(struct inode *inode, bool data) {

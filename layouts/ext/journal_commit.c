@@ -145,18 +145,11 @@ static bool transaction_empty(const struct ext_transaction *transaction) {
     return transaction->count == 0 && transaction->revoked.count == 0;
 }
 
-/* Is what the inode needs committed already? */
-static bool inode_committed(struct ext_journal *journal, struct inode *inode, bool data_only) {
-    const struct ext_inode *private = ext_inode_of(inode);
-
-    return (data_only ? private->data_changed : private->changed) < journal->running->number;
-}
-
 static int journal_begin(struct ext_journal *journal, struct inode *inode, bool data_only) {
     int error = journal->error;
 
     if (!error && (transaction_empty(journal->running) ||
-                   (inode && inode_committed(journal, inode, data_only))))
+                   (inode && ext_inode_committed(journal, inode, data_only))))
         return 0; /* but what was written in place is to be made durable */
     if (!error)
         error = ext_super_store(journal->ext);

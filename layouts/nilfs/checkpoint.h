@@ -23,6 +23,7 @@
 
 #include "layouts/nilfs/log.h"
 
+struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode, bool data_only);
 int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
 int nilfs_commit_write(struct volume *volume);
 int nilfs_commit_end(struct volume *volume, int error);

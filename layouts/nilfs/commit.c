@@ -15,6 +15,7 @@
 
 #include "fs/layout.h"
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log_internal.h"
 #include "layouts/nilfs/sufile.h"
 #include "layouts/nilfs/super.h"
@@ -58,15 +59,25 @@ enum data_only { DATA_ONLY_NOTHING, DATA_ONLY_LOG, DATA_ONLY_NOT };
 
 /* May a log of the file's data alone make it durable? All its data since the last checkpoint are in
  * logs of their own, or in the open one. */
-static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode *inode) {
+static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode *inode,
+                                         bool data_only) {
     const struct nilfs_file *file = inode ? nilfs_inode_of(inode)->file : NULL;
 
-    if (!file || nilfs->options.strict || nilfs->segment_open || nilfs->chain_broken ||
-        file->data_only_unsafe || file->changed_data > 0)
+    if (!data_only || !file || nilfs->options.strict || nilfs->segment_open ||
+        nilfs->chain_broken || file->data_only_unsafe || file->changed_data > 0)
         return DATA_ONLY_NOT;
     if (!nilfs->log)
         return DATA_ONLY_NOTHING;
     return nilfs->log->ino == file->ino ? DATA_ONLY_LOG : DATA_ONLY_NOT;
+}
+
+/* A checkpoint has everybody's data, a data-only log no others than the file's. */
+struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode, bool data_only) {
+    struct nilfs *nilfs = nilfs_of(volume);
+
+    if (data_only_possible(nilfs, inode, data_only) != DATA_ONLY_NOT)
+        return NULL;
+    return nilfs_data_pending(nilfs);
 }
 
 static int begin_data_only(struct nilfs *nilfs) {
@@ -101,7 +112,7 @@ static int begin_checkpoint(struct nilfs *nilfs) {
 
 int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
     struct nilfs *nilfs = nilfs_of(volume);
-    enum data_only kind = data_only ? data_only_possible(nilfs, inode) : DATA_ONLY_NOT;
+    enum data_only kind = data_only_possible(nilfs, inode, data_only);
     int error;
 
     *needed = false;

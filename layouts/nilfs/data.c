@@ -146,8 +146,8 @@ void nilfs_data_forget(struct inode *inode) {
     pending_changed(inode, before, nilfs_inode_of(inode)->pending_holes);
 }
 
-struct inode *nilfs_commit_data(struct volume *volume) {
-    struct nilfs_inode *entry = TAILQ_FIRST(&nilfs_of(volume)->pending_inodes);
+struct inode *nilfs_data_pending(struct nilfs *nilfs) {
+    struct nilfs_inode *entry = TAILQ_FIRST(&nilfs->pending_inodes);
 
     if (!entry)
         return NULL;

@@ -52,7 +52,8 @@ int nilfs_store(struct inode *inode, const struct data_range *range, struct devi
 int nilfs_truncate(struct inode *inode, uint64_t size);
 int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length);
 int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent);
-struct inode *nilfs_commit_data(struct volume *volume);
+/* Takes an inode with data to be stored off the list of those; NULL: there is none. */
+struct inode *nilfs_data_pending(struct nilfs *nilfs);
 /* cleaner.c */
 int nilfs_idle(struct volume *volume, int64_t now_ns, int64_t *next_ns);
 /* snapshots.c */

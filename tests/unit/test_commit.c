@@ -22,18 +22,24 @@ static struct {
     uint64_t wait_for; /* the first commit is written when so many have asked */
     struct inode *data;
     unsigned data_asked;
+    struct inode *data_inode; /* that data were asked for */
+    bool data_only;
 } fake;
 
-static struct inode *fake_data(struct volume *volume) {
-    struct inode *inode = fake.data;
+static struct inode *fake_data(struct volume *volume, struct inode *inode, bool data_only) {
+    struct inode *next = fake.data;
 
     fake.data = NULL;
     fake.data_asked++;
-    return inode;
+    fake.data_inode = inode;
+    fake.data_only = data_only;
+    return next;
 }
 
 static int fake_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
     ck_assert(!fake.data);
+    ck_assert_ptr_eq(inode, fake.data_inode); /* its data, or those of all if it is shared */
+    ck_assert(data_only == fake.data_only && (inode || !data_only));
     fake.begun++;
     fake.begun_for_one = inode;
     *needed = fake.needed;
@@ -88,7 +94,7 @@ static struct inode *make(const char *name) {
 static void *fsync_root(void *argument) {
     int *result = argument;
 
-    *result = volume_fsync(f.root, false);
+    *result = volume_fsync(f.root, true);
     return NULL;
 }
 
