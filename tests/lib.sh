@@ -96,3 +96,21 @@ expect_clean() {
         fail "e2fsck -fn $1 is not content"
     }
 }
+
+# has_xattrs DIRECTORY: its filesystem can hold extended attributes.
+has_xattrs() {
+    local answer
+    answer=$(setfattr -x user.none "$1" 2>&1 || true)
+    [[ $answer != *"not supported"* ]]
+}
+
+# expect_sound TYPE IMAGE: our check finds nothing wrong, nor does e2fsck in an image of ext's.
+expect_sound() {
+    case $1 in
+    ext*) expect_clean "$2" ;;
+    esac
+    layoutfs check "$2" >check.log 2>&1 || {
+        cat check.log >&2
+        fail "$1: layoutfs check $2 is not content"
+    }
+}

@@ -3,7 +3,7 @@
 # overlayfs, the filesystem of containers, with the mount as its lower layer and as its upper one.
 . "${LAYOUTFS_SOURCE:?}/tests/programs.sh"
 need_root
-need mount umount unshare
+need mount umount unshare setfattr
 grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || skip "the kernel has no overlayfs"
 
 # The overlay is mounted in a namespace that ends with the test: this script again, in it.
@@ -108,6 +108,11 @@ use_overlay() {
     mkdir "$ram/upper" "$ram/work"
     use_as "$mount_point/lower" "$ram/upper" "$ram/work"
 
+    # An upper layer keeps in extended attributes what it hides.
+    if ! has_xattrs "$mount_point"; then
+        umount "$ram"
+        return
+    fi
     # Both on the mount; and upper alone, with whiteouts and copies from another filesystem.
     mkdir "$mount_point/upper" "$mount_point/work"
     use_as "$mount_point/lower" "$mount_point/upper" "$mount_point/work"

@@ -3,7 +3,7 @@
 # stress-ng's class of filesystem stressors, which verify what they read, and dbench, which plays the
 # file requests of office programs.
 . "${LAYOUTFS_SOURCE:?}/tests/programs.sh"
-need stress-ng dbench
+need stress-ng dbench setfattr
 
 # Not of the class: those that use kernel filesystems of their own (bind-mount, binderfs, procfs), no
 # filesystem (eventfd, ioprio), or watch rather than use one (dnotify, fanotify).
@@ -16,6 +16,7 @@ stressors=(
 use_stress() {
     local stressor arguments=()
     for stressor in "${stressors[@]}"; do
+        [ "$stressor" != xattr ] || has_xattrs "$mount_point" || continue
         arguments+=("--$stressor" 1)
     done
     stress-ng --verify --temp-path "$mount_point" --timeout $((6 * factor)) --metrics-brief \
