@@ -25,6 +25,40 @@ layoutfs help | sed -n 's/^  \([a-z]*\) .*/\1/p' >commands.txt
 expect_exit 0 layoutfs --version
 expect_text '^layoutfs [0-9]+\.[0-9]+' out
 
+# --- checkpoints ------------------------------------------------------------------------------
+
+layoutfs mkfs -q -t nilfs2 -B 64 --size 8M log.img
+layoutfs mkdir log.img /old
+expect_exit 0 layoutfs snapshot create log.img
+number=$(cat out)
+layoutfs rm -r log.img /old
+layoutfs mkdir log.img /new
+expect_exit 0 layoutfs snapshot list --json log.img
+expect_text '"snapshot": true' out
+expect_exit 0 layoutfs diff log.img "$number"
+printf 'added    /new\nremoved  /old\n' >wanted
+expect_same wanted out "what changed"
+expect_exit 0 layoutfs diff log.img "$number" "$number"
+[ ! -s out ] || fail "a checkpoint differs from itself"
+expect_exit 1 layoutfs snapshot delete log.img "$number"
+expect_text 'kept as a snapshot' err
+expect_exit 0 layoutfs snapshot release log.img "$number"
+expect_exit 0 layoutfs snapshot delete log.img "$number"
+expect_exit 1 layoutfs snapshot keep log.img "$number"
+expect_text 'no such checkpoint' err
+expect_exit 1 layoutfs diff log.img "$number"
+expect_exit 1 layoutfs snapshot list .
+expect_text 'not a mount of layoutfs' err
+layoutfs mkfs -q -t ext2 --size 1M plain.img
+expect_exit 1 layoutfs snapshot list plain.img
+expect_text 'keeps no checkpoints' err
+for arguments in list create "keep log.img" "keep log.img x" "nosuch log.img" "list log.img 1"; do
+    # shellcheck disable=SC2086 # several words
+    expect_exit 2 layoutfs snapshot $arguments
+done
+expect_exit 2 layoutfs diff log.img
+expect_exit 2 layoutfs diff log.img 1x
+
 # --- mkfs -------------------------------------------------------------------------------------
 
 expect_exit 2 layoutfs mkfs
