@@ -114,15 +114,38 @@ run_test() {
     echo "$passed $failed $skipped $label" >"$results/$number.result"
 }
 
-number=0
-# start_test KIND NAME BUILD: as soon as fewer than $jobs run.
-start_test() {
+# What takes longest, the longest first: these begin first, so that at the end none runs alone while
+# the other processors idle.
+longest=(unit/crash unit/hostile unit/model integration/scale_mounted integration/ext_orphans
+    integration/mkfs integration/programs_postgresql integration/ext_kill integration/scale
+    integration/model_mounted integration/programs_build integration/programs_stress
+    integration/programs_fio unit/ext_dir lint/cppcheck lint/tidy)
+
+planned=()
+# plan_test KIND NAME BUILD
+plan_test() {
+    local rank
     grep -Eq -- "$only" <<<"$1/$2" || return 0
-    while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do
-        wait -n
+    for rank in "${!longest[@]}"; do
+        [ "${longest[rank]}" != "$1/$2" ] || break
+        rank=${#longest[@]}
     done
-    number=$((number + 1))
-    run_test $number "$@" &
+    planned+=("$rank $1 $2 $3")
+}
+
+number=0
+# run_planned: each as soon as fewer than $jobs run; returns when all are done.
+run_planned() {
+    local kind name build_of
+    while read -r _ kind name build_of; do
+        while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do
+            wait -n
+        done
+        number=$((number + 1))
+        run_test $number "$kind" "$name" "$build_of" &
+    done < <([ ${#planned[@]} -eq 0 ] || printf '%s\n' "${planned[@]}" | sort -s -n -k 1,1)
+    planned=()
+    wait
 }
 
 unit_tests() {
@@ -132,7 +155,7 @@ unit_tests() {
         program=${program##*/}
         # Damaged images are for the sanitizers to watch.
         [ "$program" != test_hostile ] || [ "$1" = "${sanitized:-$1}" ] || continue
-        start_test unit "${program#test_}" "$1"
+        plan_test unit "${program#test_}" "$1"
     done
 }
 
@@ -143,24 +166,24 @@ integration_tests() {
         name=${script##*/}
         marked=no
         ! grep -qx "# $2" "$script" || marked=yes
-        [ "$marked" != "$3" ] || start_test integration "${name%.sh}" "$1"
+        [ "$marked" != "$3" ] || plan_test integration "${name%.sh}" "$1"
     done
 }
 
+[ -z "$sanitized" ] || unit_tests "$sanitized" # which take longer
 unit_tests "$build"
-[ -z "$sanitized" ] || unit_tests "$sanitized"
 integration_tests "$build" alone no
 [ -z "$sanitized" ] || integration_tests "$sanitized" sanitized yes
 [ -z "$threads" ] || integration_tests "$threads" threads yes
 if $lint; then
     for tool in format tidy cppcheck shell; do
-        start_test lint "$tool" "$build"
+        plan_test lint "$tool" "$build"
     done
 fi
-wait
+run_planned
 jobs=1
 integration_tests "$build" alone yes
-wait
+run_planned
 
 passed=0 failed=0 skipped=0
 for ((i = 1; i <= number; i++)); do

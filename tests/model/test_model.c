@@ -184,7 +184,7 @@ START_TEST(test_sequences) {
     struct outcome *outcome = sequence_outcome();
     uint64_t seed = fixture_seed(subject.type);
 
-    for (unsigned n = 0; n < SEQUENCES * fixture_factor(); n++) {
+    for (unsigned n = 0; n < fixture_share(SEQUENCES) * fixture_factor(); n++) {
         if (!sequence_try(run_subject, &subject, seed + n, SEQUENCE_LENGTH, outcome))
             ck_abort_msg("%s %s", subject.type, subject.mkfs_options ? subject.mkfs_options : "");
     }
