@@ -249,5 +249,8 @@ bool commit_for_space(struct volume *volume, int64_t result, bool *tried) {
     *tried = true;
     if (volume->store_frees && writeback_all(volume))
         return false;
-    return !volume->commit_frees || commit_wait(volume, NULL, false) == 0;
+    if (volume->commit_frees && commit_wait(volume, NULL, false) != 0)
+        return false;
+    *tried = !volume->commit_goes_on;
+    return true;
 }

@@ -67,8 +67,8 @@ int commit_wait(struct volume *volume, struct inode *inode, bool data_only);
 /* Where an operation that changes something begins or goes on, holding no lock: waits at the gate,
  * and makes the commit that the layout wants. An error is told to who needs the commit. */
 void commit_point(struct volume *volume);
-/* For an operation that found no space: true after a commit that may have made some, but only once
- * for the same *tried. Holding no lock. */
+/* For an operation that found no space: true after a commit that may have made some, but for the
+ * same *tried only once, or as long as volume->commit_goes_on. Holding no lock. */
 bool commit_for_space(struct volume *volume, int64_t result, bool *tried);
 
 #endif

@@ -212,6 +212,28 @@ struct checkpoint { /* in an ioctl, too (fs/fuse_ioctl.h): no padding */
     uint64_t flags;   /* enum checkpoint_flags */
 };
 
+/* What a step of cleaning did: live blocks of full parts of the device were moved together, so that
+ * the parts can be written again. */
+enum clean_fate {
+    CLEAN_FREED,     /* it may be used again */
+    CLEAN_PUT_OFF,   /* too little would be won */
+    CLEAN_PROTECTED, /* a super block leads there: not yet */
+    CLEAN_DAMAGED,   /* it cannot be read: left as it is */
+};
+#define CLEAN_SEGMENTS_MAX 32
+struct clean_report {
+    unsigned count; /* segments that were looked at */
+    struct {
+        uint64_t number;
+        uint64_t live, dead; /* blocks */
+        enum clean_fate fate;
+    } segment[CLEAN_SEGMENTS_MAX];
+    uint64_t moved;                    /* blocks */
+    uint64_t checkpoints;              /* that were deleted, since some of their blocks have gone */
+    uint64_t read_bytes, write_bytes;  /* of the device, but for the commit */
+    uint64_t clean_segments, segments; /* of the volume, now */
+};
+
 /* What layout->describe is to show, of those that the format has: else -ENOTSUP. */
 enum describe_kind {
     DESCRIBE_SUPER,
@@ -385,6 +407,11 @@ struct layout {
     int (*checkpoint_keep)(struct volume *volume, uint64_t *number, bool keep);
     /* -ENOENT; -EBUSY: it is kept, or the newest. */
     int (*checkpoint_delete)(struct volume *volume, uint64_t number);
+
+    /* Does one step of the cleaning that `idle` does at its time, whether that has come or not; the
+     * next commit makes it last. report->count 0: there is nothing to be cleaned. NULL: nothing
+     * ever needs it. */
+    int (*clean)(struct volume *volume, struct clean_report *report);
 
     /* -- inspection; NULL: not offered -- */
     /* Examines an unmounted volume. 0 also when things are wrong (see report). */

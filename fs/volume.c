@@ -691,7 +691,6 @@ int volume_tick(struct volume *volume) {
             volume->commit.wanted = true;
         volume->commit_changed_ns = volume->changed_ns;
     }
-    commit_point(volume);
     if (layout->idle && now >= volume->idle_next_ns) {
         pthread_rwlock_wrlock(&volume->lock);
         int second = layout->idle(volume, now, &volume->idle_next_ns);
@@ -699,6 +698,7 @@ int volume_tick(struct volume *volume) {
         if (!error)
             error = second;
     }
+    commit_point(volume); /* of what has been done here, too */
     return error;
 }
 

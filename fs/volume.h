@@ -54,10 +54,12 @@ struct volume {
     struct buffer_cache *buffers;
     uint64_t root_ino;
     struct layout_limits limits;
-    bool store_changes; /* the layout's: `store` changes metadata (it allocates, or journals data):
-                           it gets the exclusive lock and a step, and dirty data may lie in holes */
-    bool commit_frees;  /* the layout's: a commit would make blocks free that are not yet */
-    bool store_frees;   /* likewise: so would storing all dirty pages */
+    bool store_changes;  /* the layout's: `store` changes metadata (it allocates, or journals data):
+                            it gets the exclusive lock and a step, and dirty data may lie in holes */
+    bool commit_frees;   /* the layout's: a commit would make blocks free that are not yet */
+    bool commit_goes_on; /* the layout's: the last commit has made blocks free, and the next one
+                            may, too: who finds no space may ask again and again */
+    bool store_frees;    /* likewise: so would storing all dirty pages */
     /* the core's, but for commit.wanted */
     struct commit commit;
     struct machine machine; /* cache size, dirty limits and write-back times, in both modes */
@@ -231,6 +233,9 @@ int64_t volume_checkpoint_list(struct volume *volume, uint64_t from, struct chec
 int volume_checkpoint_create(struct volume *volume, uint64_t *number);
 int volume_checkpoint_keep(struct volume *volume, uint64_t number, bool keep);
 int volume_checkpoint_delete(struct volume *volume, uint64_t number);
+
+/* A step of the layout's cleaning, made durable. -ENOTSUP: the format needs none. */
+int volume_clean(struct volume *volume, struct clean_report *report);
 
 int volume_describe(struct volume *volume, enum describe_kind kind, uint64_t number,
                     json_t **object);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: fs, the volume's checkpoints. Interface: fs/volume.h.
+ * Layer: fs, the volume's checkpoints, and cleaning. Interface: fs/volume.h.
  */
 #include <errno.h>
 
@@ -49,5 +49,18 @@ int volume_checkpoint_delete(struct volume *volume, uint64_t number) {
     if (error)
         return error;
     error = volume_change_end(volume, volume->layout->checkpoint_delete(volume, number));
+    return error ? error : volume_sync(volume);
+}
+
+int volume_clean(struct volume *volume, struct clean_report *report) {
+    *report = (struct clean_report){0};
+    if (!volume->layout->clean)
+        return -ENOTSUP;
+    int error = volume_sync(volume);
+    if (!error)
+        error = volume_change_begin(volume);
+    if (error)
+        return error;
+    error = volume_change_end(volume, volume->layout->clean(volume, report));
     return error ? error : volume_sync(volume);
 }

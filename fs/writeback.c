@@ -394,6 +394,11 @@ static struct timespec flusher_next(const struct volume *volume) {
 
     if (interval > FLUSHER_INTERVAL_NS)
         interval = FLUSHER_INTERVAL_NS;
+    if (volume->layout->idle) {
+        int64_t now = clock_now(volume->clock), due = volume->idle_next_ns;
+        if (due < now + interval)
+            interval = due > now ? due - now : 0;
+    }
     clock_gettime(CLOCK_MONOTONIC, &until);
     int64_t ns = until.tv_nsec + interval;
     until.tv_sec += ns / NS_PER_SEC;

@@ -22,6 +22,7 @@ static const struct tool tools[] = {
     {"mkdir", "make directories in an image", tool_mkdir},
     {"convert", "change the format of an image and keep what is in it", tool_convert},
     {"check", "examine an image and report (or mend) what is wrong", tool_check},
+    {"clean", "make room in a log-structured image, step by step", tool_clean},
     {"show", "print a structure of the format", tool_show},
     {"explain", "tell how a file lies on the disk", tool_explain},
     {"snapshot", "list, keep and delete the checkpoints of an image or a mount", tool_snapshot},

@@ -26,6 +26,7 @@ int tool_cp(int argc, char **argv);
 int tool_rm(int argc, char **argv);
 int tool_mkdir(int argc, char **argv);
 int tool_check(int argc, char **argv);
+int tool_clean(int argc, char **argv);
 int tool_convert(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_explain(int argc, char **argv);

@@ -15,6 +15,7 @@
 
 #include "fs/layout.h"
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/cleaner.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log_internal.h"
 #include "layouts/nilfs/sufile.h"
@@ -118,6 +119,9 @@ int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_onl
     *needed = false;
     if (nilfs->failed)
         return -EROFS;
+    error = kind == DATA_ONLY_NOT ? nilfs_cleaner_make_room(nilfs) : 0;
+    if (error)
+        return error;
     if (!anything_changed(nilfs) || kind == DATA_ONLY_NOTHING)
         return 0;
     error = nilfs_commit_ready(nilfs);

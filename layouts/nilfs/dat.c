@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "layouts/nilfs/cleaner.h"
+
 static int unknown(const struct nilfs *nilfs, uint64_t vblock, const char *what) {
     return nilfs_corrupt(nilfs, "DAT: virtual block %llu %s", (unsigned long long)vblock, what);
 }
@@ -123,6 +125,8 @@ int nilfs_dat_end(struct nilfs *nilfs, uint64_t vblock, bool single) {
         return unknown(nilfs, vblock, "begins its life in a checkpoint of the future");
     bool written = le64_load(entry->de_blocknr) != 0;
     le64_store(&entry->de_end, single || !written ? start : nilfs->cno);
+    if (written && !nilfs_cleaner_keeps(nilfs, start))
+        nilfs_cleaner_note(nilfs, le64_load(entry->de_blocknr), false);
     return written ? 0 : nilfs_palloc_free(nilfs->dat, vblock, false);
 }
 
@@ -135,6 +139,8 @@ int nilfs_dat_place(struct nilfs *nilfs, uint64_t vblock, uint64_t block) {
     if (le64_load(entry->de_end) != NILFS_CNO_MAX ||
         (le64_load(entry->de_blocknr) != 0 && le64_load(entry->de_start) != nilfs->cno))
         return unknown(nilfs, vblock, "is written, but has been before");
+    nilfs_cleaner_note(nilfs, le64_load(entry->de_blocknr), false);
+    nilfs_cleaner_note(nilfs, block, true);
     le64_store(&entry->de_blocknr, block);
     le64_store(&entry->de_start, nilfs->cno);
     return 0;
@@ -146,7 +152,10 @@ int nilfs_dat_move(struct nilfs *nilfs, uint64_t vblock, uint64_t block) {
 
     if (error)
         return error == -ENOENT ? unknown(nilfs, vblock, "has no entry") : error;
-    le64_store(&((struct nilfs_disk_dat_entry *)bytes)->de_blocknr, block);
+    struct nilfs_disk_dat_entry *entry = (struct nilfs_disk_dat_entry *)bytes;
+    nilfs_cleaner_note(nilfs, le64_load(entry->de_blocknr), false);
+    nilfs_cleaner_note(nilfs, block, true);
+    le64_store(&entry->de_blocknr, block);
     return 0;
 }
 

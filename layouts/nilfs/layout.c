@@ -55,10 +55,13 @@ const struct layout nilfs_layout = {
     .commit_begin = nilfs_commit_begin,
     .commit_write = nilfs_commit_write,
     .commit_end = nilfs_commit_end,
+    .idle = nilfs_idle,
 
     .checkpoint_list = nilfs_checkpoint_list,
     .checkpoint_keep = nilfs_checkpoint_keep,
     .checkpoint_delete = nilfs_checkpoint_delete,
+
+    .clean = nilfs_clean,
 
     .describe = nilfs_describe,
     .explain = nilfs_explain,

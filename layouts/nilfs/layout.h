@@ -56,6 +56,7 @@ int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent);
 struct inode *nilfs_data_pending(struct nilfs *nilfs);
 /* cleaner.c */
 int nilfs_idle(struct volume *volume, int64_t now_ns, int64_t *next_ns);
+int nilfs_clean(struct volume *volume, struct clean_report *report);
 /* snapshots.c */
 int64_t nilfs_checkpoint_list(struct volume *volume, uint64_t from, struct checkpoint *list,
                               size_t room);

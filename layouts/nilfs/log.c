@@ -86,6 +86,20 @@ static int written_open(struct nilfs *nilfs) {
     return 0;
 }
 
+bool nilfs_log_uses(const struct nilfs *nilfs, uint64_t segment) {
+    const struct nilfs_commit *commit = nilfs->commit;
+
+    if (segment == nilfs->position.segment || segment == nilfs->position.next)
+        return true;
+    for (uint32_t i = 0; i < nilfs->spare_count; i++)
+        if (nilfs->spares[i] == segment)
+            return true;
+    for (uint32_t i = 0; commit && i < commit->written_count; i++)
+        if (commit->written[i].segment == segment)
+            return true;
+    return false;
+}
+
 /* --- opening and closing ----------------------------------------------------------------------
  */
 
@@ -220,7 +234,8 @@ static bool log_fits(const struct nilfs_geometry *g, const struct nilfs_log *log
 
 static struct nilfs_disk_finfo *finfo_begin(struct nilfs_log *log,
                                             const struct nilfs_log_item *item) {
-    log->ino = log->finfos == 0 ? item->ino : 0;
+    /* What the cleaner moves is no news of its file. */
+    log->ino = log->finfos == 0 && item->cno == log->cno ? item->ino : 0;
     log->finfo = log->used;
     log->used += (uint32_t)sizeof(struct nilfs_disk_finfo);
     log->finfos++;

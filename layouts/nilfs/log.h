@@ -44,6 +44,9 @@ int nilfs_log_data_direct(struct nilfs *nilfs, const struct nilfs_log_item *item
  * the checkpoint has filled it. */
 int nilfs_log_changed(struct nilfs *nilfs, const struct nilfs_log_item *item,
                       struct nilfs_block *changed, uint64_t *block);
+/* Is the segment being filled or about to be, or has it logs that the sufile does not know of yet?
+ */
+bool nilfs_log_uses(const struct nilfs *nilfs, uint64_t segment);
 /* If the block is data of the open log or one being written that is only in core: its bytes, else
  * NULL. Shared. */
 const uint8_t *nilfs_log_peek(const struct nilfs *nilfs, uint64_t block);

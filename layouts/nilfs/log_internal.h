@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/nilfs, shared by log.c, log_write.c, checkpoint.c and commit.c. The log under
- * construction, and those that a checkpoint keeps until it is written.
+ * Layer: layouts/nilfs, shared by log.c, log_write.c, checkpoint.c, commit.c and cleaner_move.c.
+ * The log under construction, and those that a checkpoint keeps until it is written.
  */
 #ifndef LAYOUTFS_NILFS_LOG_INTERNAL_H
 #define LAYOUTFS_NILFS_LOG_INTERNAL_H

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/cleaner.h"
 #include "layouts/nilfs/ifile.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/recovery.h"
@@ -148,6 +149,8 @@ static int open_tree(struct nilfs *nilfs) {
     nilfs->next_generation = first_generation(&nilfs->supers.copy[0]);
     if (nilfs->options.recover && !nilfs->options.checkpoint)
         error = nilfs_recovery_roll_forward(nilfs, &found);
+    if (!error && !volume->read_only)
+        error = nilfs_cleaner_new(nilfs);
     return error || volume->read_only ? error : nilfs_super_mounted(nilfs);
 }
 
@@ -179,6 +182,7 @@ static void tree_close(struct nilfs *nilfs) {
     struct nilfs_file *file;
 
     nilfs_commit_free(nilfs);
+    nilfs_cleaner_free(nilfs);
     while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
         nilfs_file_mark_clean(file);
     nilfs_file_put(nilfs->ifile);

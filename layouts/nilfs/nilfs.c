@@ -95,5 +95,6 @@ int nilfs_space(const struct nilfs *nilfs, uint64_t more) {
         __builtin_add_overflow(changed / g->segment_blocks + 1, nilfs_reserved_segments(g),
                                &needed))
         return -ENOSPC;
-    return nilfs->clean_segments > needed ? 0 : -ENOSPC;
+    /* Those that were just freed will do only after a checkpoint. */
+    return nilfs->clean_segments > needed + nilfs->freed_count ? 0 : -ENOSPC;
 }

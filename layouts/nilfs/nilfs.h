@@ -111,11 +111,32 @@ enum nilfs_errors { /* errors=: what to do when damage is found */
                     NILFS_ERRORS_CONTINUE,
 };
 
+enum nilfs_policy { /* cleaner=: which segments are cleaned first; see cleaner_policy.c */
+                    NILFS_POLICY_OFF,
+                    NILFS_POLICY_TIMESTAMP,
+                    NILFS_POLICY_GREEDY,
+                    NILFS_POLICY_COST_BENEFIT,
+};
+
+/* When the cleaner works, and how much; see cleaner.c. [1] is what counts while clean segments are
+ * short, [0] else. */
+struct nilfs_cleaner_options {
+    enum nilfs_policy policy;
+    int64_t protection;            /* seconds */
+    uint32_t min_clean, max_clean; /* percent of the segments, beside the reserve */
+    int64_t check_ns;              /* between looks at whether there is something to do */
+    int64_t interval_ns[2];        /* between steps */
+    uint32_t segments_per_step[2];
+    uint32_t min_reclaimable[2]; /* percent of a segment's blocks */
+    bool wait;                   /* for space: commits clean when it is short */
+};
+
 struct nilfs_options {
     uint64_t checkpoint; /* cp=: 0, or the one to show read-only */
     bool barrier, strict, discard, recover, history;
     enum nilfs_errors errors;
     int64_t interval_ns; /* 0: as the super block says */
+    struct nilfs_cleaner_options cleaner;
 };
 
 struct nilfs {
@@ -162,7 +183,7 @@ struct nilfs {
     uint64_t logged_blocks;      /* of the logical segment's closed logs */
     struct nilfs_commit *commit; /* owned; see checkpoint.h */
 
-    struct nilfs_cleaner *cleaner; /* owned; NULL: none */
+    struct nilfs_cleaner *cleaner; /* owned; NULL: on a read-only mount */
     struct nilfs_history *history; /* owned; NULL: not asked for */
 };
 

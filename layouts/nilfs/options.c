@@ -24,6 +24,17 @@ static const struct option_choice order_choices[] = {
     {0},
 };
 
+static const struct option_choice cleaner_choices[] = {
+    {"timestamp", "the segments that were written longest ago first, as Linux' cleaner has it",
+     NILFS_POLICY_TIMESTAMP},
+    {"greedy", "those with the fewest live blocks first", NILFS_POLICY_GREEDY},
+    {"cost-benefit",
+     "those first where the space that is won, weighed by age, is worth the copying",
+     NILFS_POLICY_COST_BENEFIT},
+    {"off", "nothing is cleaned", NILFS_POLICY_OFF},
+    {0},
+};
+
 const struct option_spec nilfs_option_table[] = {
     {.name = "block_size",
      .letter = 'b',
@@ -116,8 +127,110 @@ const struct option_spec nilfs_option_table[] = {
      .scope = OPTION_MOUNT,
      .default_text = "off",
      .description = "show every checkpoint as a directory in .checkpoints/, which is not listed"},
+    {.name = "cleaner",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "timestamp",
+     .choices = cleaner_choices,
+     .description = "which segments the cleaner takes first"},
+    {.name = "protection_period",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "3600",
+     .minimum = 0,
+     .maximum = INT32_MAX,
+     .description = "seconds for which segments and checkpoints are left alone"},
+    {.name = "min_clean_segments",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "10",
+     .minimum = 0,
+     .maximum = 100,
+     .description = "percent of the segments, beside the reserve: with fewer clean ones the "
+                    "cleaner starts, 0: it never rests"},
+    {.name = "max_clean_segments",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "20",
+     .minimum = 1,
+     .maximum = 100,
+     .description = "percent of the segments, beside the reserve: with more clean ones it stops"},
+    {.name = "clean_check_interval",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "10",
+     .minimum = 1,
+     .maximum = 3600,
+     .description = "seconds between looks at whether it has to start"},
+    {.name = "cleaning_interval",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "5",
+     .minimum = 0,
+     .maximum = 3600,
+     .description = "seconds between steps"},
+    {.name = "mc_cleaning_interval",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "1",
+     .minimum = 0,
+     .maximum = 3600,
+     .description = "the same while clean segments are fewer than min_clean_segments"},
+    {.name = "nsegments_per_clean",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "2",
+     .minimum = 1,
+     .maximum = CLEAN_SEGMENTS_MAX,
+     .description = "segments cleaned in one step"},
+    {.name = "mc_nsegments_per_clean",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "4",
+     .minimum = 1,
+     .maximum = CLEAN_SEGMENTS_MAX,
+     .description = "the same while clean segments are fewer than min_clean_segments"},
+    {.name = "min_reclaimable_blocks",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "10",
+     .minimum = 0,
+     .maximum = 100,
+     .description = "percent of a segment's blocks: a segment that would give fewer is put off"},
+    {.name = "mc_min_reclaimable_blocks",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "1",
+     .minimum = 0,
+     .maximum = 100,
+     .description = "the same while clean segments are fewer than min_clean_segments"},
+    {.name = "wait",
+     .kind = OPTION_BOOL,
+     .scope = OPTION_MOUNT,
+     .default_text = "off",
+     .description = "who finds no space waits for the cleaner, instead of failing at once"},
     {0},
 };
+
+static void take_cleaner(const struct options *options, struct nilfs_cleaner_options *taken) {
+    static const char *const intervals[] = {"cleaning_interval", "mc_cleaning_interval"};
+    static const char *const segments[] = {"nsegments_per_clean", "mc_nsegments_per_clean"};
+    static const char *const blocks[] = {"min_reclaimable_blocks", "mc_min_reclaimable_blocks"};
+
+    *taken = (struct nilfs_cleaner_options){
+        .policy = (enum nilfs_policy)options_number(options, "cleaner"),
+        .protection = options_number(options, "protection_period"),
+        .min_clean = (uint32_t)options_number(options, "min_clean_segments"),
+        .max_clean = (uint32_t)options_number(options, "max_clean_segments"),
+        .check_ns = options_number(options, "clean_check_interval") * NS_PER_SEC,
+        .wait = options_number(options, "wait"),
+    };
+    for (int few = 0; few < 2; few++) {
+        taken->interval_ns[few] = options_number(options, intervals[few]) * NS_PER_SEC;
+        taken->segments_per_step[few] = (uint32_t)options_number(options, segments[few]);
+        taken->min_reclaimable[few] = (uint32_t)options_number(options, blocks[few]);
+    }
+}
 
 void nilfs_options_take(const struct options *options, struct nilfs_options *taken) {
     *taken = (struct nilfs_options){
@@ -130,4 +243,5 @@ void nilfs_options_take(const struct options *options, struct nilfs_options *tak
         .errors = (enum nilfs_errors)options_number(options, "errors"),
         .interval_ns = options_number(options, "interval") * NS_PER_SEC,
     };
+    take_cleaner(options, &taken->cleaner);
 }

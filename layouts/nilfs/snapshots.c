@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "layouts/nilfs/cleaner.h"
 #include "layouts/nilfs/cpfile.h"
 #include "layouts/nilfs/layout.h"
 
@@ -46,6 +47,7 @@ int nilfs_checkpoint_keep(struct volume *volume, uint64_t *number, bool keep) {
         *number = nilfs->newest;
     if (*number > nilfs->newest)
         return -ENOENT;
+    nilfs_cleaner_forget(nilfs);
     return nilfs_cpfile_keep(nilfs, *number, keep);
 }
 

@@ -11,10 +11,10 @@ expect_exit 2 layoutfs
 expect_exit 2 layoutfs lss
 expect_text "did you mean 'ls'" err
 expect_exit 0 layoutfs --help
-for command in mkfs mount umount ls cat cp rm mkdir check show explain snapshot diff options bench crash; do
+for command in mkfs mount umount ls cat cp rm mkdir check clean show explain snapshot diff options bench crash; do
     expect_text "^  $command " out
 done
-for command in mkfs mount umount ls cat cp rm mkdir check show explain snapshot diff options bench crash; do
+for command in mkfs mount umount ls cat cp rm mkdir check clean show explain snapshot diff options bench crash; do
     expect_exit 0 layoutfs $command --help
     expect_text "^Usage: layoutfs $command" out
     expect_exit 0 layoutfs help $command
