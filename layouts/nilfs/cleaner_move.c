@@ -71,7 +71,7 @@ static int protected_from(struct nilfs *nilfs, uint64_t *cno) {
         int error = nilfs_cpfile_next(nilfs, middle, false, &found);
         if (error && error != -ENOENT)
             return error;
-        if (error || found.cno >= high || found.created >= since)
+        if (error || found.cno >= high || found.created > since)
             high = middle;
         else
             low = found.cno + 1;
