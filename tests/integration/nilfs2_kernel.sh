@@ -250,7 +250,7 @@ cp volumes "$judge" judged/
 mapfile -t names <volumes
 images=("${names[@]/%/.img}")
 code=0
-"$LAYOUTFS_SOURCE/tests/vm/run.sh" -d judged "${images[@]}" -- 'sh ./nilfs2_judge.sh' >judge.log || code=$?
+LAYOUTFS_VM_SECONDS=${LAYOUTFS_VM_SECONDS:-900} "$LAYOUTFS_SOURCE/tests/vm/run.sh" -d judged "${images[@]}" -- 'sh ./nilfs2_judge.sh' >judge.log || code=$?
 [ $code -eq 0 ] || {
     cat judge.log >&2
     fail "the Linux driver is not content ($code)"
