@@ -54,7 +54,7 @@ struct driver_operations {
     void (*leave)(struct driver *driver, struct driver_node *dir);
 
     /* Files: given back with close. */
-    int (*open)(struct driver *driver, const struct driver_node *dir, const char *name,
+    int (*open)(struct driver *driver, const struct driver_node *dir, const char *name, bool write,
                 struct driver_node *node);
     int (*create)(struct driver *driver, const struct driver_node *dir, const char *name,
                   uint32_t mode, struct driver_node *node);

@@ -39,8 +39,8 @@ static int posix_hold(struct driver *driver, const struct driver_node *dir,
 }
 
 static int posix_open(struct driver *driver, const struct driver_node *dir, const char *name,
-                      struct driver_node *node) {
-    node->fd = openat(dir->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+                      bool write, struct driver_node *node) {
+    node->fd = openat(dir->fd, name, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
     return result_of(node->fd);
 }
 

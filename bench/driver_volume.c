@@ -50,7 +50,8 @@ static void volume_driver_leave(struct driver *driver, struct driver_node *dir) 
 }
 
 static int volume_driver_open(struct driver *driver, const struct driver_node *dir,
-                              const char *name, struct driver_node *node) {
+                              const char *name, bool write, struct driver_node *node) {
+    (void)write;
     syscalls(driver, 1);
     return volume_lookup(dir->inode, name, length_of(name), &node->inode);
 }

@@ -283,7 +283,8 @@ static unsigned list_rows(const struct mounted_config *config, struct target *ta
         memset(result, 0, sizeof(*result));
         snprintf(result->label, sizeof(result->label), "%s", row->label);
         targets[count] = make_target(config, row, result);
-        if (layout_find(row->type, &layout, &type))
+        if (!scenario_emulates(config->run->scenario, row) ||
+            layout_find(row->type, &layout, &type))
             result->status = ROW_NOT_EMULATED;
         else
             result->floor = targets[count].in_memory = layout->flags & LAYOUT_VOLATILE;

@@ -18,15 +18,24 @@ static int64_t permille(int64_t part, int64_t whole) {
     return whole > 0 ? (part * 1000 + whole / 2) / whole : 0;
 }
 
+/* Row 0, unless the step is of another workload than its. */
+static unsigned first_row(const struct report *report, const char *name) {
+    for (unsigned i = 0; i < report->row_count; i++)
+        if (report_step(&report->rows[i], name) || scenario_published(report->rows[i].row, name))
+            return i;
+    return 0;
+}
+
 int64_t report_ratio(const struct report *report, unsigned row, const char *name) {
-    const struct step *first = report_step(&report->rows[0], name);
+    const struct step *first = report_step(&report->rows[first_row(report, name)], name);
     const struct step *step = report_step(&report->rows[row], name);
 
     return first && step ? permille(step->ns, first->ns) : 0;
 }
 
 int64_t report_published_ratio(const struct report *report, unsigned row, const char *name) {
-    const struct published *first = scenario_published(report->rows[0].row, name);
+    const struct published *first =
+        scenario_published(report->rows[first_row(report, name)].row, name);
     const struct published *published = scenario_published(report->rows[row].row, name);
 
     return first && published && !first->below ? permille(published->ns, first->ns) : 0;

@@ -33,7 +33,9 @@ int report_json(const char *path, const struct report *report, const struct log 
 /* Do the rows stand in the published order in this step? Fewer than two to compare: ORDER_NONE. */
 enum order { ORDER_NONE, ORDER_AGREES, ORDER_DIFFERS };
 enum order report_order(const struct report *report, const char *step);
-/* The row's time over the first row's, in thousandths; 0 when there is none. */
+/* The row's time over that of the first row that has the step, in thousandths; 0 when there is
+ * none.
+ */
 int64_t report_ratio(const struct report *report, unsigned row, const char *step);
 int64_t report_published_ratio(const struct report *report, unsigned row, const char *step);
 const struct step *report_step(const struct row_result *result, const char *step);

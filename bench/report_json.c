@@ -152,6 +152,7 @@ static json_t *describe_published(const struct scenario_row *row) {
         json_object_set_new(object, "step", json_string(row->published[i].step));
         json_object_set_new(object, "ns", json_integer(row->published[i].ns));
         json_object_set_new(object, "below", json_boolean(row->published[i].below));
+        json_object_set_new(object, "rate", json_boolean(row->published[i].rate));
         json_array_append_new(array, object);
     }
     return array;

@@ -52,7 +52,12 @@ static void print_published(FILE *file, int width, const struct published *publi
         print_nothing(file, width);
         return;
     }
-    snprintf(text, sizeof(text), "%s%.1f", published->below ? "< " : "", seconds(published->ns));
+    if (published->rate)
+        snprintf(text, sizeof(text), "%s%.2f MB/s", published->below ? "> " : "",
+                 1 / seconds(published->ns));
+    else
+        snprintf(text, sizeof(text), "%s%.1f", published->below ? "< " : "",
+                 seconds(published->ns));
     fprintf(file, "%*s", width, text);
 }
 
@@ -115,17 +120,36 @@ static const struct row_result *first_done(const struct report *report) {
     return NULL;
 }
 
-/* The steps to show: those of the first row that ran, else those with published figures. */
+static unsigned add_name(const char *names[STEPS_MAX], unsigned count, const char *name) {
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return count;
+    if (count < STEPS_MAX)
+        names[count++] = name;
+    return count;
+}
+
+/* The steps to show: those of the first row that ran, and what else there are published figures
+ * of. */
 static unsigned step_names(const struct report *report, const char *names[STEPS_MAX]) {
     const struct row_result *first = first_done(report);
     unsigned count = 0;
 
     for (unsigned j = 0; first && j < first->step_count; j++)
         if (first->steps[j].timed)
-            names[count++] = first->steps[j].name;
-    for (unsigned j = 0; !first && j < report->rows[0].row->published_count; j++)
-        names[count++] = report->rows[0].row->published[j].step;
+            count = add_name(names, count, first->steps[j].name);
+    for (unsigned i = 0; i < report->row_count; i++)
+        for (unsigned j = 0; j < report->rows[i].row->published_count; j++)
+            count = add_name(names, count, report->rows[i].row->published[j].step);
     return count;
+}
+
+/* A row of another workload has nothing to say of a step. */
+static bool has_step(const struct report *report, unsigned row, const char *name) {
+    const struct row_result *result = &report->rows[row];
+
+    return report_step(result, name) || scenario_published(result->row, name) ||
+           (result->status != ROW_DONE && !result->row->workload[0]);
 }
 
 static void print_host_cpu(FILE *file, const struct report *report) {
@@ -418,7 +442,8 @@ void report_table(FILE *file, const struct report *report) {
         for (unsigned i = 0; i < count; i++) {
             fprintf(file, "%s\n", names[i]);
             for (unsigned row = 0; row < report->row_count; row++)
-                print_row(file, report, row, names[i]);
+                if (has_step(report, row, names[i]))
+                    print_row(file, report, row, names[i]);
         }
         if (report->scenario->show_purposes)
             print_purposes(file, report);

@@ -112,7 +112,8 @@ static int run_row(const struct run_config *config, struct progress_row *progres
     struct machine machine;
     struct clock clock;
 
-    if (layout_find(result->row->type, &layout, &type)) {
+    if (!scenario_emulates(config->scenario, result->row) ||
+        layout_find(result->row->type, &layout, &type)) {
         result->status = ROW_NOT_EMULATED;
         return 0;
     }

@@ -15,15 +15,14 @@
 #define FILE_BYTES_MAX (1u << 20)
 
 extern const char embedded_orlov_2002_ini[], embedded_ext3_journal_ini[],
-    embedded_create_speed_ini[], embedded_mount_speed_ini[];
+    embedded_create_speed_ini[], embedded_mount_speed_ini[], embedded_nilfs2_2008_ini[];
 
 static const struct builtin {
     const char *name, *text;
 } builtins[] = {
-    {"orlov-2002", embedded_orlov_2002_ini},
-    {"ext3-journal", embedded_ext3_journal_ini},
-    {"create-speed", embedded_create_speed_ini},
-    {"mount-speed", embedded_mount_speed_ini},
+    {"orlov-2002", embedded_orlov_2002_ini},     {"ext3-journal", embedded_ext3_journal_ini},
+    {"create-speed", embedded_create_speed_ini}, {"mount-speed", embedded_mount_speed_ini},
+    {"nilfs2-2008", embedded_nilfs2_2008_ini},
 };
 #define BUILTINS (sizeof(builtins) / sizeof(*builtins))
 
@@ -90,14 +89,14 @@ static int set_size(struct parser *parser, uint64_t *to, const char *key, const 
     return 0;
 }
 
-/* "86.6", "< 2": seconds with up to nine decimals. */
-static int parse_seconds(const char *text, struct published *published) {
+/* "86.6", "< 2": seconds with up to nine decimals; "44.918 MB/s": a rate. */
+static int parse_figure(const char *text, struct published *published) {
     int64_t ns = 0, unit = NS_PER_SEC;
     bool point = false, digit = false;
 
     published->below = *text == '<';
     text += published->below + (int)strspn(text + published->below, " ");
-    for (; *text; text++) {
+    for (; *text && *text != ' '; text++) {
         if (*text == '.' && !point) {
             point = true;
         } else if (*text >= '0' && *text <= '9' && (!point || unit >= 10) && ns < INT64_MAX / 100) {
@@ -110,8 +109,11 @@ static int parse_seconds(const char *text, struct published *published) {
             return -EINVAL;
         }
     }
-    published->ns = ns;
-    return digit ? 0 : -EINVAL;
+    published->rate = strcmp(text, " MB/s") == 0;
+    if (!digit || (*text && !published->rate) || (published->rate && ns == 0))
+        return -EINVAL;
+    published->ns = published->rate ? NS_PER_SEC * NS_PER_SEC / ns : ns;
+    return 0;
 }
 
 /* --- sections --------------------------------------------------------------------------------- */
@@ -183,9 +185,11 @@ static int set_published(struct parser *parser, struct scenario_row *row, const 
 
     if (row->published_count == STEPS_MAX)
         return fail(parser, "more than %d published figures in a row", STEPS_MAX);
-    if (parse_seconds(value, published))
-        return fail(parser, "published.%s: expected seconds such as 86.6 or < 2, not \"%s\"", step,
-                    value);
+    if (parse_figure(value, published))
+        return fail(parser,
+                    "published.%s: expected seconds such as 86.6 or < 2, or a rate such as "
+                    "44.9 MB/s, not \"%s\"",
+                    step, value);
     row->published_count++;
     return set_text(parser, published->step, sizeof(published->step), "published", step);
 }
@@ -217,6 +221,8 @@ static int set_row(struct parser *parser, const char *id, const char *key, const
         return set_text(parser, row->mkfs, sizeof(row->mkfs), key, value);
     if (strcmp(key, "mount") == 0)
         return set_text(parser, row->mount, sizeof(row->mount), key, value);
+    if (strcmp(key, "workload") == 0)
+        return set_text(parser, row->workload, sizeof(row->workload), key, value);
     if (strncmp(key, "published.", 10) == 0)
         return set_published(parser, row, key + 10, value);
     return fail(parser, "[row %s] has no key \"%s\"", id, key);
@@ -444,6 +450,14 @@ int scenario_scale(struct scenario *scenario, unsigned permille) {
     }
     scenario->memory = scenario->memory / 1000 * permille;
     return error;
+}
+
+bool scenario_emulates(const struct scenario *scenario, const struct scenario_row *row) {
+    const struct layout *layout;
+    const struct layout_type *type;
+
+    return (!row->workload[0] || strcmp(row->workload, scenario->workload->name) == 0) &&
+           layout_find(row->type, &layout, &type) == 0;
 }
 
 const struct published *scenario_published(const struct scenario_row *row, const char *step) {

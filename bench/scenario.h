@@ -13,11 +13,13 @@
 #define SCENARIO_ROWS_MAX  32
 #define SCENARIO_NOTES_MAX 12
 
-/* A published time of one step. */
+/* A published figure of one step: a time, or a rate, which is kept as the time that a megabyte
+ * takes, so that ratios and orders are those of times. */
 struct published {
     char step[STEP_NAME_MAX];
     int64_t ns;
     bool below; /* published as "less than" this */
+    bool rate;  /* ns: of 10^6 bytes */
 };
 
 struct scenario_row {
@@ -26,6 +28,7 @@ struct scenario_row {
     char type[16];  /* "ext2"; of a layout that need not exist yet */
     char mkfs[192]; /* options */
     char mount[192];
+    char workload[16]; /* of the published figures; empty: the scenario's */
     struct published published[STEPS_MAX];
     unsigned published_count;
 };
@@ -70,7 +73,9 @@ int scenario_select(struct scenario *scenario, const char *selection, const stru
 /* Makes everything smaller by permille/1000: the workload's size parameters and the memory. */
 int scenario_scale(struct scenario *scenario, unsigned permille);
 
-/* The row's published time of a step, or NULL. */
+/* Does the row's layout exist, and is its workload the scenario's? Else it is only printed. */
+bool scenario_emulates(const struct scenario *scenario, const struct scenario_row *row);
+/* The row's published figure of a step, or NULL. */
 const struct published *scenario_published(const struct scenario_row *row, const char *step);
 
 #endif

@@ -318,7 +318,7 @@ static int cat_file(struct reader *reader, const struct pending_file *file) {
     int64_t got;
 
     driver_walk(driver, file->depth);
-    int error = driver->operations->open(driver, &file->dir, file->name, &node);
+    int error = driver->operations->open(driver, &file->dir, file->name, false, &node);
     if (error)
         return error;
     error = driver->operations->fstat(driver, &node, &stat);

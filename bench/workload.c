@@ -9,10 +9,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-extern const struct workload workload_tree, workload_create, workload_copy, workload_mount;
+extern const struct workload workload_tree, workload_create, workload_copy, workload_mount,
+    workload_records;
 
-const struct workload *const workloads[] = {&workload_tree, &workload_create, &workload_copy,
-                                            &workload_mount, NULL};
+const struct workload *const workloads[] = {&workload_tree,  &workload_create,  &workload_copy,
+                                            &workload_mount, &workload_records, NULL};
 
 const struct workload *workload_find(const char *name) {
     for (size_t i = 0; workloads[i]; i++)

@@ -14,7 +14,7 @@
 #include "bench/source.h"
 #include "fs/options.h"
 
-#define STEPS_MAX        24
+#define STEPS_MAX        32
 #define STEP_NAME_MAX    32
 #define WORKLOAD_OPTIONS 4u /* the option scope of workload parameters */
 

@@ -107,7 +107,7 @@ static int stream_read(struct workload_run *run, const struct driver_node *root,
                        uint64_t size, size_t request) {
     struct driver *driver = run->driver;
     struct driver_node node;
-    int error = driver->operations->open(driver, root, STREAM_NAME, &node);
+    int error = driver->operations->open(driver, root, STREAM_NAME, false, &node);
 
     if (error)
         return error;
@@ -201,7 +201,7 @@ static int random_reads(struct workload_run *run, const char *step, unsigned thr
         error = driver->operations->root(driver, &root);
     if (error)
         return error;
-    error = driver->operations->open(driver, &root, RANDOM_NAME, &node);
+    error = driver->operations->open(driver, &root, RANDOM_NAME, false, &node);
     driver->operations->leave(driver, &root);
     if (error)
         return error;

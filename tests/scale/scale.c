@@ -541,7 +541,7 @@ static void verify_file(struct scale *scale, const struct object *file,
     const struct driver_operations *operations = scale->driver->operations;
     struct driver_node node;
 
-    must(scale, operations->open(scale->driver, parent, file->name, &node), "open", file);
+    must(scale, operations->open(scale->driver, parent, file->name, false, &node), "open", file);
     if (file->sparse)
         verify_sparse(scale, file, &node);
     else

@@ -50,6 +50,22 @@ static void tear_down(void) {
     "type = nosuch\n"                                                                              \
     "published.unpack = 43.3\n"                                                                    \
     "published.delete = < 2\n"
+#define RATE                                                                                       \
+    "[row three]\n"                                                                                \
+    "type = ext2\n"                                                                                \
+    "workload = another\n"                                                                         \
+    "published.write = 12.5 MB/s\n"
+
+START_TEST(test_rate_of_another_workload) {
+    ck_assert_int_eq(scenario_parse(HEAD ROWS RATE, "mine.ini", scenario, &sink), 0);
+    const struct published *published = scenario_published(&scenario->rows[2], "write");
+    ck_assert(published->rate);
+    ck_assert_int_eq(published->ns, INT64_C(80000000));
+    ck_assert(scenario_emulates(scenario, &scenario->rows[0]));
+    ck_assert(!scenario_emulates(scenario, &scenario->rows[1]));
+    ck_assert(!scenario_emulates(scenario, &scenario->rows[2]));
+}
+END_TEST
 
 START_TEST(test_whole) {
     ck_assert_int_eq(scenario_parse(HEAD ROWS, "x/mine.ini", scenario, &sink), 0);
@@ -78,6 +94,8 @@ static const struct {
     {"[scenario]\n\nmemory = much\n", "file.ini:3:", "much"},
     {"[scenario]\ndriver = car\n", "file.ini:2:", "car"},
     {"[scenario]\nshow = all\n", "file.ini:2:", "all"},
+    {"[row a]\npublished.b = 0 MB/s\n", "file.ini:2:", "0 MB/s"},
+    {"[row a]\npublished.b = 1 GB/s\n", "file.ini:2:", "1 GB/s"},
     {"[scenario]\nrepeat = 0\n", "file.ini:2:", "repeat"},
     {"[workload none]\nx = 1\n", "file.ini:2:", "none"},
     {"[workload tree]\nfiles = few\n", "file.ini:2:", "few"},
@@ -175,6 +193,7 @@ int main(void) {
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, test_whole);
+    tcase_add_test(tcase, test_rate_of_another_workload);
     tcase_add_loop_test(tcase, test_mistakes, 0, sizeof(mistakes) / sizeof(*mistakes));
     tcase_add_test(tcase, test_builtins);
     tcase_add_test(tcase, test_select);
