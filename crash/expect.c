@@ -21,17 +21,20 @@ int crash_mode_find(const char *name, enum crash_mode *mode) {
 #define EXT_MKFS  "block_size=1024,inodes=128,blocks_per_group=2048"
 #define EXT_CHECK "e2fsck -fn"
 #define EXT_MEND  "e2fsck -fy"
+/* Small blocks have deep maps, small segments are often left. */
+#define NILFS_MKFS "block_size=1024,blocks_per_segment=64"
 
 /* The first row that fits counts. */
 static const struct type_promise promises[] = {
-    {"ext2", NULL, EXPECT_REPAIR, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {"ext3", "journal=none", EXPECT_REPAIR, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {"ext3", "journal=writeback", EXPECT_WRITEBACK, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {"ext3", NULL, EXPECT_STRICT, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {"ext4", "journal=none", EXPECT_REPAIR, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {"ext4", "journal=writeback", EXPECT_WRITEBACK, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {"ext4", NULL, EXPECT_STRICT, EXT_MKFS, 4 * MIB, EXT_CHECK, EXT_MEND},
-    {NULL, NULL, EXPECT_STRICT, "", 8 * MIB, NULL, NULL},
+    {"ext2", NULL, EXPECT_REPAIR, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"ext3", "journal=none", EXPECT_REPAIR, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"ext3", "journal=writeback", EXPECT_WRITEBACK, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"ext3", NULL, EXPECT_STRICT, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"ext4", "journal=none", EXPECT_REPAIR, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"ext4", "journal=writeback", EXPECT_WRITEBACK, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"ext4", NULL, EXPECT_STRICT, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
+    {"nilfs2", NULL, EXPECT_STRICT, NILFS_MKFS, 8 * MIB, true, NULL, NULL},
+    {NULL, NULL, EXPECT_STRICT, "", 8 * MIB, false, NULL, NULL},
 };
 
 const struct type_promise *type_promise_find(const char *type, const char *mount_options) {

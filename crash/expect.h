@@ -13,6 +13,8 @@ struct type_promise {
     enum expectation expectation;
     const char *mkfs_options; /* for a volume small enough to be copied thousands of times */
     uint64_t size;            /* bytes */
+    bool poison_bare;         /* the disk is poisoned before it gets the volume, since one that has
+                                 been filled and emptied would have no room for a while */
     const char *fsck;         /* ends with 0 when nothing is wrong; NULL: nobody else knows it */
     const char *fsck_repair;  /* mends; ends with 0 or 1 */
 };

@@ -12,8 +12,24 @@
 
 /* Between operations, so that time stamps and commit intervals mean something. */
 #define OPERATION_NS NS_PER_MS
+#define POISON_BYTES 16384u /* written at a time */
 
 /* --- the base --------------------------------------------------------------------------------- */
+
+static int poison_bare(struct device *device) {
+    unsigned char bytes[POISON_BYTES];
+    int error = 0;
+
+    memset(bytes, POISON, sizeof(bytes));
+    for (uint64_t at = 0; at < device->size && !error; at += sizeof(bytes)) {
+        uint64_t left = device->size - at;
+
+        error = device_write(device, at, bytes,
+                             left < sizeof(bytes) ? (uint32_t)left : (uint32_t)sizeof(bytes),
+                             PURPOSE_DATA);
+    }
+    return error;
+}
 
 static int format_base(const struct crash_config *config, const struct type_promise *promise,
                        const struct log *log, struct base *base) {
@@ -29,7 +45,10 @@ static int format_base(const struct crash_config *config, const struct type_prom
                             &base->device);
     if (error)
         return error;
-    error = options_init(&options, base->layout->options, OPTION_MKFS, log);
+    if (promise->poison_bare)
+        error = poison_bare(base->device);
+    if (!error)
+        error = options_init(&options, base->layout->options, OPTION_MKFS, log);
     if (error)
         return error;
     error = type ? options_parse(&options, type->mkfs_options) : 0;
@@ -60,7 +79,7 @@ int base_make(const struct crash_config *config, const struct type_promise *prom
     *base = (struct base){.type = config->type, .mount_options = config->mount_options};
     clock_init_virtual(&base->clock, NULL);
     int error = format_base(config, promise, log, base);
-    if (!error)
+    if (!error && !promise->poison_bare)
         error = poison_base(base, log);
     if (!error)
         return 0;
