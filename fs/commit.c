@@ -159,7 +159,7 @@ static int commit_begin(struct volume *volume, const struct subject *subject, bo
 
     *needed = false;
     if (!error && volume->store_changes) /* what is allocated has been written before it counts */
-        error = writeback_wait(volume);
+        error = writeback_settle_stores(volume);
     if (!error)
         error = store_inodes(volume);
     volume->commit.wanted = false;

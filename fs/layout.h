@@ -22,7 +22,7 @@
  *
  * Durability. Nothing is durable until a commit (commit_begin to commit_end) has succeeded. Failed
  * reads and writes of buffers are told to whom the layout names in mount (buffer_cache_on_failure),
- * which may stop the volume (volume_fail).
+ * which may stop the volume (volume_fail); failed writes of data to `store_failed`.
  */
 #ifndef LAYOUTFS_LAYOUT_H
 #define LAYOUTFS_LAYOUT_H
@@ -328,6 +328,11 @@ struct layout {
      * allocate what `reserve` has only counted, say; the core stores the inode afterwards, and
      * makes no commit before the writes that it knows of are done. */
     int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+    /* Data that `store` has submitted did not arrive, and what the layout knows of their place is
+     * not so. The file's fsync will answer with `error`; where that is not enough, because commits
+     * rest on all that was stored, the layout makes no more of them (volume_fail). Told before the
+     * next commit_begin, which is then not called. Exclusive. NULL: it is enough. */
+    void (*store_failed)(struct volume *volume, int error);
     /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
      * nothing but what the format needs. The core sets inode->size afterwards. LAYOUT_AGAIN: what
      * is left will be freed even if the system fails; the core sets the size, stores the inode, and

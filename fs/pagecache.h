@@ -64,6 +64,9 @@ uint64_t page_cache_next_dirty(struct inode *inode, uint64_t offset);
 /* Waits for all writes in flight. The error of the first of them that failed; who is to be told of
  * it later is told all the same. */
 int writeback_wait(struct volume *volume);
+/* The same, and the layout is told of data that have not arrived since it was last told
+ * (layout->store_failed). Exclusive lock, where it wants to know. */
+int writeback_settle_stores(struct volume *volume);
 /* Writes all dirty data of the volume and waits. No locks held. */
 int writeback_all(struct volume *volume);
 /* Writes dirty data older than the expiry, and down to the background limit when over it, without

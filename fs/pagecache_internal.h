@@ -29,6 +29,7 @@ struct page_cache {
     uint64_t background_bytes, limit_bytes; /* write-back starts; writers wait */
     struct write_errors write_errors;       /* of writes that failed in flight */
     int metadata_error;                     /* likewise, and the buffer cache does not know yet */
+    int store_error;                        /* of data, and the layout does not know yet */
     pthread_cond_t arrived;
 };
 

@@ -87,7 +87,7 @@ int volume_step_end(struct volume *volume, int error) {
 }
 
 void volume_wait_writes(struct volume *volume) {
-    (void)writeback_wait(volume); /* who is concerned has been told */
+    (void)writeback_settle_stores(volume); /* who is concerned has been told */
 }
 
 int volume_sync_possible(const struct volume *volume, bool *nothing_to_do) {

@@ -115,8 +115,9 @@ int volume_close(struct volume *volume);
  * sync and the unmount answer -EROFS (or -EIO, if it is shut down), as ext4's do. Any thread. */
 void volume_fail(struct volume *volume, bool shut_down);
 /* For layouts: waits until every write that the core has submitted is done. Only then is it known
- * that none has failed (buffer_cache_on_failure), and may a log be shortened by what it held. Under
- * any lock. */
+ * that none has failed (buffer_cache_on_failure, layout->store_failed), and may a log be shortened
+ * by what it held, or a checkpoint be made over it. Under any lock; the exclusive one where the
+ * layout has store_failed. */
 void volume_wait_writes(struct volume *volume);
 
 /* --- inodes --- */

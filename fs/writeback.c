@@ -89,6 +89,8 @@ static int writeback_run(struct inode *inode, struct page **pages, unsigned coun
     pool_lock(&volume->pool);
     pending =
         inflight_end(&cache->writes, inflight, (uint64_t)count * PAGE_SIZE_BYTES, &late_error);
+    if (late_error && !cache->store_error)
+        cache->store_error = late_error;
     if (!error)
         error = late_error;
     for (unsigned i = 0; i < count && !error; i++) {
@@ -132,6 +134,8 @@ void writeback_failed(void *context, const struct inflight *inflight) {
     write_errors_note(&cache->write_errors, inflight->ino, inflight->batch.error);
     if (inflight->ino == 0)
         cache->metadata_error = inflight->batch.error;
+    else if (!cache->store_error)
+        cache->store_error = inflight->batch.error;
 }
 
 /* Waits until no more than `bytes` are in flight. The first error of those that are no more. */
@@ -151,6 +155,20 @@ static int writeback_settle(struct volume *volume, uint64_t bytes) {
 
 int writeback_wait(struct volume *volume) {
     return writeback_settle(volume, 0);
+}
+
+int writeback_settle_stores(struct volume *volume) {
+    struct page_cache *cache = volume->page_cache;
+    int error = writeback_wait(volume), store_error;
+
+    pool_lock(&volume->pool);
+    store_error = cache->store_error;
+    cache->store_error = 0;
+    pool_unlock(&volume->pool);
+    if (!store_error || !volume->layout->store_failed)
+        return error;
+    volume->layout->store_failed(volume, store_error);
+    return store_error;
 }
 
 int page_cache_flush(struct inode *inode, bool wait) {

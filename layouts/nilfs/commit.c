@@ -207,6 +207,7 @@ int nilfs_checkpoint_now(struct nilfs *nilfs) {
 
     if (nilfs_commit_busy(nilfs))
         return -EBUSY;
+    volume_wait_writes(nilfs->volume); /* of data in logs that the checkpoint rests on */
     error = nilfs_commit_begin(nilfs->volume, NULL, false, &needed);
     if (error || !needed)
         return error;

@@ -345,6 +345,11 @@ int nilfs_store(struct inode *inode, const struct data_range *range, struct devi
     return error;
 }
 
+/* A log that has them is not whole, so that all behind it would never be found. */
+void nilfs_store_failed(struct volume *volume, int error) {
+    (void)nilfs_fail(nilfs_of(volume), error);
+}
+
 /* --- map and load ---------------------------------------------------------------------------- */
 
 /* The run of blocks from `offset` on that lie behind one another on the disk; or the hole. At most

@@ -47,6 +47,7 @@ const struct layout nilfs_layout = {
     .reserve = nilfs_reserve,
     .load = nilfs_load,
     .store = nilfs_store,
+    .store_failed = nilfs_store_failed,
     .truncate = nilfs_truncate,
     .punch = nilfs_punch,
     .map = nilfs_map,

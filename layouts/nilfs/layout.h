@@ -48,6 +48,7 @@ void nilfs_data_forget(struct inode *inode);
 int nilfs_free_blocks(struct inode *inode, uint64_t from);
 int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int nilfs_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+void nilfs_store_failed(struct volume *volume, int error);
 int nilfs_store(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 int nilfs_truncate(struct inode *inode, uint64_t size);
 int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length);
