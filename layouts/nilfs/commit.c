@@ -104,7 +104,8 @@ static int begin_checkpoint(struct nilfs *nilfs) {
     commit->clean_segments = nilfs->clean_segments;
     commit->written_count = 0;
     commit->data_only = false;
-    commit->ordered = nilfs->options.barrier && commit->begun != commit->sequence;
+    commit->ordered = nilfs->options.barrier && commit->begun != commit->sequence &&
+                      nilfs->options.fault != NILFS_FAULT_NO_ORDER;
     commit->super_due = nilfs_super_wanted(nilfs, false);
     nilfs->logged_blocks = 0;
     nilfs->user_changes = false;
@@ -167,17 +168,39 @@ static int logs_write(struct nilfs *nilfs) {
     return error ? error : waited;
 }
 
+/* Flushes before and after. */
+static int super_write(struct nilfs *nilfs) {
+    const struct nilfs_commit *commit = nilfs->commit;
+
+    return nilfs_super_write(nilfs, commit->cno, commit->log_block, commit->sequence,
+                             commit->clean_segments);
+}
+
+/* Once for each of the two: one that names what is not there is harmless beside a good one. */
+static int fault_super_first(struct nilfs *nilfs) {
+    int error = super_write(nilfs);
+
+    return error ? error : super_write(nilfs);
+}
+
 int nilfs_commit_write(struct volume *volume) {
     struct nilfs *nilfs = nilfs_of(volume);
-    const struct nilfs_commit *commit = nilfs->commit;
-    int error = logs_write(nilfs);
+    bool super_due = nilfs->commit->super_due;
+    int error = 0;
 
+    if (super_due && nilfs->options.fault == NILFS_FAULT_SUPER_FIRST) {
+        error = fault_super_first(nilfs);
+        super_due = false;
+    }
+    if (!error)
+        error = logs_write(nilfs);
     if (error)
         return error;
-    if (commit->super_due) /* flushes before and after */
-        return nilfs_super_write(nilfs, commit->cno, commit->log_block, commit->sequence,
-                                 commit->clean_segments);
-    return nilfs->options.barrier ? device_flush(volume->device) : 0;
+    if (super_due)
+        return super_write(nilfs);
+    if (!nilfs->options.barrier || nilfs->options.fault == NILFS_FAULT_NO_FLUSH)
+        return 0;
+    return device_flush(volume->device);
 }
 
 int nilfs_commit_end(struct volume *volume, int error) {

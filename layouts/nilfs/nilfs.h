@@ -131,11 +131,21 @@ struct nilfs_cleaner_options {
     bool wait;                   /* for space: commits clean when it is short */
 };
 
+/* log_fault=, for tests: what is wrong on purpose, so that it is found. */
+enum nilfs_fault {
+    NILFS_FAULT_SUPER_FIRST = 1, /* the super blocks name a log before it is durable */
+    NILFS_FAULT_NO_ORDER,        /* a checkpoint's last log does not wait for those before it */
+    NILFS_FAULT_NO_FLUSH,        /* a commit counts as durable without a flush */
+    NILFS_FAULT_UNCHECKED,       /* recovery takes logs whose checksums do not hold */
+    NILFS_FAULT_NO_REPLAY,       /* recovery drops data-only logs */
+};
+
 struct nilfs_options {
     uint64_t checkpoint; /* cp=: 0, or the one to show read-only */
     bool barrier, strict, discard, recover, history;
     enum nilfs_errors errors;
-    int64_t interval_ns; /* 0: as the super block says */
+    enum nilfs_fault fault; /* 0: none */
+    int64_t interval_ns;    /* 0: as the super block says */
     struct nilfs_cleaner_options cleaner;
 };
 

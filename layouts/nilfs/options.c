@@ -35,6 +35,15 @@ static const struct option_choice cleaner_choices[] = {
     {0},
 };
 
+static const struct option_choice fault_choices[] = {
+    {"super-first", "the super blocks name a log before it is durable", NILFS_FAULT_SUPER_FIRST},
+    {"no-order", "a checkpoint's last log does not wait for those before it", NILFS_FAULT_NO_ORDER},
+    {"no-flush", "a commit counts as durable without a flush", NILFS_FAULT_NO_FLUSH},
+    {"unchecked", "recovery takes logs whose checksums do not hold", NILFS_FAULT_UNCHECKED},
+    {"no-replay", "recovery drops what fdatasync has written", NILFS_FAULT_NO_REPLAY},
+    {0},
+};
+
 const struct option_spec nilfs_option_table[] = {
     {.name = "block_size",
      .letter = 'b',
@@ -209,6 +218,11 @@ const struct option_spec nilfs_option_table[] = {
      .scope = OPTION_MOUNT,
      .default_text = "off",
      .description = "who finds no space waits for the cleaner, instead of failing at once"},
+    {.name = "log_fault",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT | OPTION_UNLISTED,
+     .choices = fault_choices,
+     .description = "for tests: logs that are wrong in this way"},
     {0},
 };
 
@@ -241,6 +255,9 @@ void nilfs_options_take(const struct options *options, struct nilfs_options *tak
         .recover = options_number(options, "recovery"),
         .history = options_number(options, "history"),
         .errors = (enum nilfs_errors)options_number(options, "errors"),
+        .fault = options_given(options, "log_fault")
+                     ? (enum nilfs_fault)options_number(options, "log_fault")
+                     : 0,
         .interval_ns = options_number(options, "interval") * NS_PER_SEC,
     };
     take_cleaner(options, &taken->cleaner);

@@ -249,7 +249,8 @@ int nilfs_recovery_roll_forward(struct nilfs *nilfs, const struct nilfs_found *f
     struct replay replay = {.nilfs = nilfs, .found = found};
     int error;
 
-    if (!found->pending_start || !found->pending_end)
+    if (!found->pending_start || !found->pending_end ||
+        nilfs->options.fault == NILFS_FAULT_NO_REPLAY)
         return 0;
     error = logs_walk(&replay);
     free(replay.blocks);
