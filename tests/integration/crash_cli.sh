@@ -15,6 +15,15 @@ layoutfs crash random -t ext2 --sample $((20 * factor)) --seed "$RANDOM" \
 layoutfs crash errors -t ext2 --sample $((2 * factor)) --seed "$RANDOM" \
     --fsck-states $((40 * factor)) >out || fail "$(cat out)"
 
+# Checkpoints, and logs of fdatasync behind them.
+layoutfs crash seq-1 -t nilfs2 >out || fail "$(cat out)"
+expect_text '^seq-1 nilfs2: .*; 0 findings' out
+layoutfs crash seq-2 -t nilfs2 --sample $((200 * factor)) --seed "$RANDOM" \
+    --mkfs-options block_size=4096,blocks_per_segment=16 >out || fail "$(cat out)"
+layoutfs crash errors -t nilfs2 --sample $((2 * factor)) --seed "$RANDOM" >out || fail "$(cat out)"
+expect_exit 1 layoutfs crash seq-1 -t nilfs2 -o log_fault=no-replay
+expect_text '^layoutfs crash --replay seq-1\..* has at [0-9]* a byte that was not there' out
+
 # A finding is a command that makes it again.
 expect_exit 1 layoutfs crash seq-1 -t ext2 --expect strict --seed 3 --jobs 2
 expect_text '^layoutfs crash --replay seq-1\.' out
