@@ -9,5 +9,6 @@
 
 /* Seals every structure of the image that can still be found, whatever it says now. */
 void ext_repair(uint8_t *image, uint64_t size);
+void nilfs_repair(uint8_t *image, uint64_t size);
 
 #endif

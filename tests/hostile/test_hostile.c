@@ -21,7 +21,8 @@
 #include "tests/hostile/repair.h"
 #include "tests/unit/fixture.h"
 
-#define MUTANTS_EACH   2600u /* of each subject; eight of them make more than 20,000 */
+#define MUTANTS_EACH   2600u /* of each subject; those of ext make more than 20,000 */
+#define MUTANTS_LOGS   700u  /* of those that are whole logs to be sealed again */
 #define SCATTERED      400u  /* extents: with 1 KiB blocks a tree two levels deep */
 #define BATCH          200u  /* mutants a child process */
 #define MUTANT_SECONDS 60u   /* more is a hang, even under a sanitizer on a busy machine */
@@ -31,8 +32,9 @@
 struct subject {
     const char *type, *mkfs_options;
     uint64_t size;
-    bool unclean;   /* as a power cut leaves it: what was changed last is in the journal alone */
-    bool scattered; /* with a file of many extents */
+    unsigned mutants; /* 0: MUTANTS_EACH */
+    bool unclean;     /* as a power cut leaves it: what was changed last is in the journal alone */
+    bool scattered;   /* with a file of many extents */
     void (*repair)(uint8_t *image, uint64_t size); /* of checksums; or NULL */
 };
 
@@ -70,6 +72,25 @@ static const struct subject subjects[] = {
      .size = UINT64_C(4) << 20,
      .scattered = true,
      .repair = ext_repair},
+    {.type = "nilfs2",
+     .mkfs_options = "block_size=1024,blocks_per_segment=64",
+     .size = UINT64_C(6) << 20,
+     .mutants = MUTANTS_LOGS,
+     .scattered = true,
+     .repair = nilfs_repair},
+    {.type = "nilfs2",
+     .mkfs_options = "block_size=1024,blocks_per_segment=128",
+     .size = UINT64_C(6) << 20,
+     .mutants = MUTANTS_LOGS,
+     .unclean = true,
+     .repair = nilfs_repair},
+    {.type = "nilfs2",
+     .mkfs_options = "block_size=4096,blocks_per_segment=16",
+     .size = UINT64_C(8) << 20,
+     .mutants = MUTANTS_LOGS,
+     .unclean = true,
+     .scattered = true,
+     .repair = nilfs_repair},
 };
 #define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))
 
@@ -183,8 +204,10 @@ static void fill_volume(struct volume *volume, bool scattered) {
     volume_put(dir, 1);
     inode = make(root, "file", S_IFREG | 0644, NULL);
     fill_file(inode, 0, 400000);
-    ck_assert_int_eq(volume_setxattr(inode, "user.short", value, 10, 0), 0);
-    ck_assert_int_eq(volume_setxattr(inode, "user.long", value, sizeof(value), 0), 0);
+    if (volume->layout->xattr_set) {
+        ck_assert_int_eq(volume_setxattr(inode, "user.short", value, 10, 0), 0);
+        ck_assert_int_eq(volume_setxattr(inode, "user.long", value, sizeof(value), 0), 0);
+    }
     volume_put(inode, 1);
     inode = make(root, "sparse", S_IFREG | 0600, NULL);
     fill_file(inode, 0, 100);
@@ -199,6 +222,27 @@ static void fill_volume(struct volume *volume, bool scattered) {
     volume_put(make(root, "fast", S_IFLNK | 0777, "target"), 1);
     volume_put(make(root, "slow", S_IFLNK | 0777, value), 1);
     volume_put(make(root, "device", S_IFBLK | 0600, NULL), 1);
+    volume_put(root, 1);
+}
+
+/* Checkpoints, of which one is kept, where there can be such. */
+static void fill_history(struct volume *volume) {
+    struct inode *root;
+    uint64_t number = 0;
+
+    if (!volume->layout->checkpoint_keep)
+        return;
+    ck_assert_int_eq(volume_root(volume, &root), 0);
+    for (unsigned i = 0; i < 6; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "history-%u", i);
+        struct inode *inode = make(root, name, S_IFREG | 0644, NULL);
+        fill_file(inode, 0, 2000);
+        volume_put(inode, 1);
+        ck_assert_int_eq(volume_sync(volume), 0);
+        if (i % 2)
+            ck_assert_int_eq(volume_checkpoint_create(volume, &number), 0);
+    }
     volume_put(root, 1);
 }
 
@@ -320,6 +364,20 @@ static void visit(struct walk *walk, struct inode *dir, unsigned depth) {
     free(piece);
 }
 
+static void use_history(struct volume *volume, uint64_t random) {
+    struct checkpoint list[8];
+    int64_t count = volume_checkpoint_list(volume, random % 2 ? 0 : random, list, 8);
+
+    ck_assert_int_le(count, 8);
+    if (count <= 0)
+        return;
+    uint64_t number = list[random % (uint64_t)count].number;
+    if (random % 3 == 0)
+        volume_checkpoint_keep(volume, number, random % 2);
+    else if (random % 3 == 1)
+        volume_checkpoint_delete(volume, number);
+}
+
 static void use_volume(struct volume *volume, uint64_t random) {
     struct walk *walk = calloc(1, sizeof(*walk));
     struct volume_usage usage;
@@ -333,6 +391,7 @@ static void use_volume(struct volume *volume, uint64_t random) {
         visit(walk, root, 0);
         volume_put(root, 1);
     }
+    use_history(volume, random);
     for (int kind = DESCRIBE_SUPER; kind <= DESCRIBE_MAP; kind++) {
         json_t *object = NULL;
         if (volume_describe(volume, (enum describe_kind)kind, fixture_random(&random) % 64,
@@ -438,6 +497,8 @@ static void run_mutant(const struct subject *subject, uint8_t *image, uint64_t s
     voice.sentences = 0;
     struct volume_config config = {
         .device = device, .clock = &clock, .log = &log, .read_only = random % 5 == 0};
+    if (layout->checkpoint_list && random % 7 == 0)
+        config.options = random % 2 ? "cp=3" : "history";
     int error = volume_open(&config, &volume);
     if (error) {
         ck_assert_msg(voice.sentences > 0, "refused with %d but without a sentence", error);
@@ -481,6 +542,18 @@ static void run_batch(const struct subject *subject, const uint8_t *sound, const
     free(scratch);
 }
 
+/* Data whose place no metadata know yet, where the format has such. */
+static void overwrite(struct inode *root) {
+    struct inode *inode;
+
+    ck_assert_int_eq(volume_lookup(root, "file", 4, &inode), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        fill_file(inode, i * 40000, 5000);
+        ck_assert_int_eq(volume_fsync(inode, true), 0);
+    }
+    volume_put(inode, 1);
+}
+
 /* What a power cut leaves when all of this has been committed, and none of it is at home. */
 static void change_and_cut(struct volume *volume, const uint8_t *image, uint8_t *after,
                            uint64_t size) {
@@ -498,6 +571,7 @@ static void change_and_cut(struct volume *volume, const uint8_t *image, uint8_t 
             ck_assert_int_eq(volume_rmdir(root, "late-0", 6), 0);
         ck_assert_int_eq(volume_sync(volume), 0);
     }
+    overwrite(root);
     volume_put(root, 1);
     memcpy(after, image, size);
 }
@@ -526,6 +600,7 @@ static uint8_t *make_sound(const struct subject *subject, struct map *map) {
     struct volume_config config = {.device = device, .clock = &clock, .log = &log};
     ck_assert_int_eq(volume_open(&config, &volume), 0);
     fill_volume(volume, subject->scattered);
+    fill_history(volume);
     ck_assert_int_eq(volume_drop_caches(volume), 0);
     use_volume(volume, 1); /* also reads what was never written */
     if (subject->unclean)
@@ -567,7 +642,8 @@ START_TEST(test_mutants) {
     uint8_t *sound = make_sound(subject, &map);
     uint64_t seed = fixture_seed(subject->mkfs_options);
     const char *one = getenv("LAYOUTFS_TEST_MUTANT");
-    unsigned last = one ? (unsigned)atoi(one) + 1 : MUTANTS_EACH * fixture_factor();
+    unsigned each = subject->mutants ? subject->mutants : MUTANTS_EACH;
+    unsigned last = one ? (unsigned)atoi(one) + 1 : each * fixture_factor();
     struct progress *progress =
         mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
