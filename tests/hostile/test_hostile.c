@@ -22,7 +22,7 @@
 #include "tests/unit/fixture.h"
 
 #define MUTANTS_EACH   2600u /* of each subject; those of ext make more than 20,000 */
-#define MUTANTS_LOGS   700u  /* of those that are whole logs to be sealed again */
+#define MUTANTS_LOGS   400u  /* of those that are whole logs to be sealed again */
 #define SCATTERED      400u  /* extents: with 1 KiB blocks a tree two levels deep */
 #define BATCH          200u  /* mutants a child process */
 #define MUTANT_SECONDS 60u   /* more is a hang, even under a sanitizer on a busy machine */
