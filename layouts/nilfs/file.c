@@ -19,7 +19,8 @@
 #include "layouts/nilfs/dat.h"
 #include "layouts/nilfs/layout.h"
 
-#define GOAL_DISTANCE_MAX 7u /* keys, between which new pointers keep the distance of the keys */
+#define GOAL_DISTANCE_MAX 7u  /* keys, between which new pointers keep the distance of the keys */
+#define DAT_AHEAD         16u /* blocks of the DAT read at once; as many as the driver reads */
 
 int nilfs_block_compare(const struct nilfs_block *a, const struct nilfs_block *b) {
     return (a->key > b->key) - (a->key < b->key);
@@ -326,6 +327,36 @@ static int clean_read(struct nilfs_file *file, uint64_t pointer, enum purpose pu
     return 0;
 }
 
+/* The block at `offset`, clean, is about to be read: of the DAT, which a file read or written in
+ * order asks for block after block, those behind it are read with it. What cannot be looked up is
+ * left to who needs it. */
+static void read_ahead(struct nilfs_file *file, uint64_t offset, uint64_t block,
+                       enum purpose purpose) {
+    struct buffer_cache *buffers = file->nilfs->buffers;
+    struct buffer *cached = buffer_peek(buffers, block);
+    uint64_t blocks[DAT_AHEAD];
+
+    buffer_put(cached);
+    if (cached)
+        return;
+    int found = nilfs_bmap_lookup_run(file, offset, blocks, DAT_AHEAD, NULL);
+    for (int i = 0, length; i < found; i += length) {
+        for (length = 1; i + length < found && blocks[i + length] == blocks[i] + (uint64_t)length;)
+            length++;
+        /* A changed block has a stand-in for a place. */
+        if (nilfs_block_valid(&file->nilfs->geometry, blocks[i]))
+            buffer_prefetch(buffers, blocks[i], (uint32_t)length, purpose);
+    }
+}
+
+/* A clean data block of a metadata file or a directory. */
+static int clean_data_read(struct nilfs_file *file, uint64_t offset, uint64_t pointer,
+                           enum purpose purpose, struct nilfs_view *view) {
+    if (file->ino == NILFS_DAT_INO)
+        read_ahead(file, offset, pointer, purpose);
+    return clean_read(file, pointer, purpose, view);
+}
+
 static void changed_view(struct nilfs_block *block, struct nilfs_view *view) {
     charge(block->file);
     *view = (struct nilfs_view){.data = block->data, .changed = block};
@@ -341,7 +372,7 @@ int nilfs_file_read(struct nilfs_file *file, uint64_t offset, enum purpose purpo
         return 0;
     }
     int rc = nilfs_bmap_lookup(file, offset, &pointer);
-    return rc ? rc : clean_read(file, pointer, purpose, view);
+    return rc ? rc : clean_data_read(file, offset, pointer, purpose, view);
 }
 
 /* What the file's data are to the statistics of the device. */
@@ -366,7 +397,7 @@ static int data_copy(struct nilfs_file *file, uint64_t offset, struct nilfs_bloc
     int rc = nilfs_bmap_lookup(file, offset, &old);
 
     if (rc == 0)
-        rc = clean_read(file, old, file_purpose(file), &view);
+        rc = clean_data_read(file, offset, old, file_purpose(file), &view);
     if (rc)
         return rc;
     struct nilfs_block *block = block_new(file, NILFS_NODE_LEVEL_DATA);
