@@ -87,7 +87,8 @@ int volume_step_end(struct volume *volume, int error) {
 }
 
 void volume_wait_writes(struct volume *volume) {
-    (void)writeback_settle_stores(volume); /* who is concerned has been told */
+    if (volume->page_cache) /* a check has a volume without one */
+        (void)writeback_settle_stores(volume); /* who is concerned has been told */
 }
 
 int volume_sync_possible(const struct volume *volume, bool *nothing_to_do) {
