@@ -339,9 +339,10 @@ int nilfs_store(struct inode *inode, const struct data_range *range, struct devi
     store.vector_count = 0;
     while (!error && block_set_next(&file->pending, at, &start, &stop) && start < end) {
         at = smaller(stop, end);
+        /* A page that was only held ready for a write that was refused is no change. */
+        nilfs->user_changes = true;
         error = store_run(&store, start, at);
     }
-    nilfs->user_changes = true;
     return error;
 }
 
