@@ -87,8 +87,9 @@ int volume_step_end(struct volume *volume, int error) {
 }
 
 void volume_wait_writes(struct volume *volume) {
-    if (volume->page_cache) /* a check has a volume without one */
-        (void)writeback_settle_stores(volume); /* who is concerned has been told */
+    /* A check's volume has no page cache. Of errors who is concerned has been told. */
+    if (volume->page_cache)
+        (void)writeback_settle_stores(volume);
 }
 
 int volume_sync_possible(const struct volume *volume, bool *nothing_to_do) {
