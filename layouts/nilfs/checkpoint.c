@@ -146,6 +146,15 @@ static uint64_t payload_of(uint64_t blocks, uint32_t capacity) {
     return blocks - (blocks + capacity) / (capacity + 1);
 }
 
+/* Blocks that the segments ahead lack: the first one of all begins late. */
+static uint64_t segments_lack(const struct nilfs *nilfs) {
+    bool first = nilfs->position.next == 0;
+
+    for (uint32_t i = 0; i < nilfs->spare_count; i++)
+        first |= nilfs->spares[i] == 0;
+    return first ? nilfs->geometry.first_data_block : 0;
+}
+
 /* Segments to be entered for what is left, at most: room is estimated for the largest items. */
 static uint64_t segments_needed(const struct nilfs *nilfs) {
     const struct nilfs_geometry *g = &nilfs->geometry;
@@ -156,7 +165,7 @@ static uint64_t segments_needed(const struct nilfs *nilfs) {
     uint64_t here = room + payload_of(end - nilfs->position.block - open, capacity);
     uint64_t each = payload_of(g->segment_blocks, capacity);
 
-    return left <= here ? 0 : (left - here + each - 1) / each;
+    return left <= here ? 0 : (left - here + segments_lack(nilfs) + each - 1) / each;
 }
 
 static int spares_allocate(struct nilfs *nilfs, uint64_t count) {
