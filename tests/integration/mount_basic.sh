@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Mounts the memory and the ext2 layout and uses them as programs do.
+# Mounts the memory, the ext2 and the nilfs2 layout and uses them as programs do.
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
 need_fuse
 need e2fsck sha256sum tar python3
@@ -21,8 +21,8 @@ mkdir -p mnt other
 
 fresh_image() {
     rm -f disk.img
-    truncate -s "${1:-256M}" disk.img
-    layoutfs mkfs -t ext2 disk.img >/dev/null
+    truncate -s 256M disk.img
+    layoutfs mkfs -t "$1" disk.img >/dev/null
 }
 
 # The process that has an image open.
@@ -159,7 +159,12 @@ mounted mnt && fail "umount left memory mounted"
 
 # --- an image; the root directory of a new one is root's
 [ "$(id -u)" -eq 0 ] || exit 0
-fresh_image
+fresh_image nilfs2
+layoutfs mount disk.img mnt
+exercise nilfs2
+layoutfs umount mnt
+expect_sound nilfs2 disk.img
+fresh_image ext2
 layoutfs mount disk.img mnt
 exercise ext2
 # A second mount, and tools, keep their hands off.
