@@ -610,6 +610,8 @@ int volume_removexattr(struct inode *inode, const char *name) {
 /* --- the whole volume ------------------------------------------------------------------------ */
 
 int volume_statfs(struct volume *volume, struct volume_usage *usage) {
+    *usage =
+        (struct volume_usage){0}; /* no byte of it, which goes to programs, is left as it was */
     pthread_rwlock_rdlock(&volume->lock);
     int error = volume_readable(volume);
     if (!error)

@@ -7,6 +7,7 @@
  * are freed, by taking the volume up for writing.
  */
 #include "layouts/nilfs/check.h"
+#include "layouts/nilfs/recovery.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -215,34 +216,13 @@ static int check_volume(struct nilfs_check *check) {
 
 /* --- mending ---------------------------------------------------------------------------------- */
 
-static int free_leftover(struct nilfs *nilfs, uint64_t ino) {
-    struct nilfs_disk_inode inode;
-    struct nilfs_file *file;
-    int error = nilfs_ifile_read(nilfs->ifile, ino, &inode);
-
-    if (error || le16_load(inode.i_links_count) != 0)
-        return error == -ESTALE ? 0 : error;
-    error = nilfs_file_new(nilfs, ino, 0, NILFS_MULTI, &inode, &file);
-    if (error)
-        return error;
-    if (!file->device)
-        error = nilfs_file_free(file, 0, UINT64_MAX);
-    if (!error)
-        error = nilfs_ifile_free(nilfs, ino);
-    if (!error && nilfs->inodes_count > 0)
-        nilfs->inodes_count--;
-    nilfs_file_mark_clean(file); /* its record is gone: nothing of it is to be written */
-    nilfs_file_put(file);
-    return error;
-}
-
 static int free_leftovers(struct nilfs_check *check) {
     int error = give_back(check);
 
     if (!error)
         error = take_up(check, false);
     for (size_t i = 0; i < check->leftover_count && !error; i++)
-        error = free_leftover(check->nilfs, check->leftovers[i]);
+        error = nilfs_leftover_free(check->nilfs, check->leftovers[i]);
     if (!error)
         error = nilfs_checkpoint_now(check->nilfs);
     if (!error)

@@ -12,7 +12,7 @@
  *     ifile, cpfile, sufile    inodes; checkpoints; segments
  *     log          a log under construction, log_read: one on disk
  *     checkpoint   what makes a checkpoint out of all that has changed; commit: its parts
- *     recovery     the newest checkpoint, and what was written after it
+ *     recovery     the newest checkpoint, and what was written after it; leftovers of a crash
  *     inode, dir, data         the contract's files; layout: the contract itself
  *     history, cleaner, check, describe
  *

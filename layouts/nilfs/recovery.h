@@ -27,4 +27,13 @@ int nilfs_recovery_open(struct nilfs *nilfs, const struct nilfs_found *found);
  * fresh segment and the super block (docs/nilfs2-format.md, "mount and recovery"). */
 int nilfs_recovery_roll_forward(struct nilfs *nilfs, const struct nilfs_found *found);
 
+/* --- leftovers (leftovers.c): inodes that had lost their last name and were in use when the system
+ * failed. The format has no list of them, and the driver never frees them. --- */
+
+/* Frees those of the newest checkpoint, in core, if they are found and freed quickly; a volume of
+ * many files, and large leftovers, are left to `layoutfs check --repair`. */
+int nilfs_leftovers_free(struct nilfs *nilfs);
+/* Frees the inode if it has no name. */
+int nilfs_leftover_free(struct nilfs *nilfs, uint64_t ino);
+
 #endif

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "fs/pagecache.h"
+#include "layouts/nilfs/ifile.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/super.h"
 #include "tests/unit/fixture.h"
@@ -239,6 +241,71 @@ START_TEST(far_from_the_cursor) {
 }
 END_TEST
 
+/* A file that was removed while it was in use, in a checkpoint before a cut, is freed by the next
+ * mount; a read-only one leaves it. */
+START_TEST(frees_leftovers) {
+    struct disk disk;
+    struct inode *root, *inode;
+    struct nilfs_disk_inode record;
+
+    disk_make(&disk);
+    mount_it(&disk, "", false);
+    write_file(&disk, "kept", 'k', false);
+    write_file(&disk, "file", 'a', false);
+    ck_assert_int_eq(volume_root(disk.volume, &root), 0);
+    ck_assert_int_eq(volume_lookup(root, "file", 4, &inode), 0);
+    uint64_t ino = inode->ino;
+    ck_assert_int_eq(volume_unlink(root, "file", 4), 0);
+    ck_assert_int_eq(volume_sync(disk.volume), 0);
+    bytes_copy(disk.volume->device, disk.bytes, true);
+    volume_put(inode, 1);
+    volume_put(root, 1);
+    ck_assert_int_eq(volume_close(disk.volume), 0);
+
+    mount_it(&disk, "", true);
+    ck_assert_int_eq(nilfs_ifile_read(nilfs_of(disk.volume)->ifile, ino, &record), 0);
+    ck_assert_int_eq(volume_close(disk.volume), 0);
+    mount_it(&disk, "", false);
+    struct nilfs *nilfs = nilfs_of(disk.volume);
+    ck_assert_int_eq(nilfs_ifile_read(nilfs->ifile, ino, &record), -ESTALE);
+    ck_assert_uint_eq(nilfs->inodes_count, 2);
+    unmount_it(&disk);
+    mount_it(&disk, "", true); /* so it stays */
+    ck_assert_int_eq(nilfs_ifile_read(nilfs_of(disk.volume)->ifile, ino, &record), -ESTALE);
+    ck_assert_int_eq(read_file(&disk, "kept"), 'k');
+    ck_assert_int_eq(read_file(&disk, "file"), 0);
+    ck_assert_int_eq(volume_close(disk.volume), 0);
+    disk_free(&disk);
+}
+END_TEST
+
+/* fdatasync of one file leaves what is in the cache of another where it is, and makes no
+ * checkpoint; fsync stores it. */
+START_TEST(data_only_is_one_file) {
+    struct inode *root, *other;
+    struct disk disk;
+
+    disk_make(&disk);
+    mount_it(&disk, "", false);
+    write_file(&disk, "file", 'a', false);
+    write_file(&disk, "other", 'a', false);
+    ck_assert_int_eq(volume_root(disk.volume, &root), 0);
+    ck_assert_int_eq(volume_lookup(root, "other", 5, &other), 0);
+    ck_assert_int_eq(volume_write(other, "b", 1, 0), 1);
+    uint64_t newest = nilfs_of(disk.volume)->newest;
+    write_file(&disk, "file", 'b', true);
+    ck_assert_uint_eq(nilfs_of(disk.volume)->newest, newest);
+    ck_assert(page_cache_has_dirty(other));
+    write_file(&disk, "file", 'c', false);
+    ck_assert_uint_gt(nilfs_of(disk.volume)->newest, newest);
+    ck_assert(!page_cache_has_dirty(other));
+    volume_put(other, 1);
+    volume_put(root, 1);
+    unmount_it(&disk);
+    disk_free(&disk);
+}
+END_TEST
+
 static struct nilfs_disk_super *super_at(struct disk *disk, int which) {
     uint64_t offset = which == 0 ? NILFS_SUPER_OFFSET : nilfs_super_second_offset(SIZE);
 
@@ -331,6 +398,8 @@ int main(void) {
     tcase_add_test(cases, reading_changes_nothing);
     tcase_add_test(cases, cut_again);
     tcase_add_test(cases, far_from_the_cursor);
+    tcase_add_test(cases, frees_leftovers);
+    tcase_add_test(cases, data_only_is_one_file);
     tcase_add_test(cases, falls_back);
     tcase_add_test(cases, mends_super);
     tcase_add_test(cases, unknown_features);
