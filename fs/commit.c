@@ -48,7 +48,7 @@ static void held_put(struct inode **held, size_t count) {
  */
 struct subject {
     struct inode *inode;
-    bool data_only;
+    enum commit_cause cause;
 };
 
 /* Takes the next inode off the layout's list and holds it. *inode NULL: the list is empty.
@@ -64,7 +64,7 @@ static int data_next(struct volume *volume, const struct subject *subject, struc
     if (error)
         return error;
     do {
-        *inode = volume->layout->commit_data(volume, subject->inode, subject->data_only);
+        *inode = volume->layout->commit_data(volume, subject->inode, subject->cause);
         /* A deleted one is in no table any more, and its data do not matter. */
         if (*inode)
             commit->held[commit->held_count] = inode_cache_grab(volume, (*inode)->ino);
@@ -129,11 +129,12 @@ static int store_inodes(struct volume *volume) {
     return error ? error : volume_step_end(volume, inode_cache_store_dirty(volume));
 }
 
-/* From here on, who asks waits for the next commit. false: not yet, as others wait for this one,
- * and it is not one of `all`. Exclusive lock. */
-static bool commit_number(struct commit *commit, bool all) {
+/* From here on, who asks waits for the next commit. false: not yet, as others wait for this one
+ * (*shared), and it is not one of `all`. Exclusive lock. */
+static bool commit_number(struct commit *commit, bool all, bool *shared) {
     pthread_mutex_lock(&commit->mutex);
-    bool numbered = all || commit->waiting == 0;
+    *shared = commit->waiting > 0;
+    bool numbered = all || !*shared;
     commit->begun += numbered;
     pthread_mutex_unlock(&commit->mutex);
     return numbered;
@@ -143,13 +144,16 @@ static bool commit_number(struct commit *commit, bool all) {
  * Returns with the exclusive lock. */
 static int commit_settle(struct volume *volume, struct subject *subject) {
     int error = data_settle(volume, subject);
+    bool shared;
 
-    if (commit_number(&volume->commit, error || !subject->inode))
-        return error;
-    *subject = (struct subject){0};
-    pthread_rwlock_unlock(&volume->lock);
-    error = data_settle(volume, subject);
-    (void)commit_number(&volume->commit, true);
+    if (!commit_number(&volume->commit, error || !subject->inode, &shared)) {
+        *subject = (struct subject){.cause = COMMIT_SYNC};
+        pthread_rwlock_unlock(&volume->lock);
+        error = data_settle(volume, subject);
+        (void)commit_number(&volume->commit, true, &shared);
+    }
+    if (shared) /* those who wait may want more than the leader */
+        subject->cause = COMMIT_SYNC;
     return error;
 }
 
@@ -163,9 +167,11 @@ static int commit_begin(struct volume *volume, const struct subject *subject, bo
     if (!error)
         error = store_inodes(volume);
     volume->commit.wanted = false;
+    if (subject->cause != COMMIT_FDATASYNC)
+        volume_note_commit(volume);
     if (error || !volume->layout->commit_begin)
         return error;
-    return volume->layout->commit_begin(volume, subject->inode, subject->data_only, needed);
+    return volume->layout->commit_begin(volume, subject->inode, subject->cause, needed);
 }
 
 static int commit_lead(struct volume *volume, struct subject subject) {
@@ -191,7 +197,7 @@ static int commit_lead(struct volume *volume, struct subject subject) {
     return error;
 }
 
-int commit_wait(struct volume *volume, struct inode *inode, bool data_only) {
+int commit_wait(struct volume *volume, struct inode *inode, enum commit_cause cause) {
     struct commit *commit = &volume->commit;
     struct inode **held = NULL;
     size_t held_count = 0;
@@ -210,7 +216,7 @@ int commit_wait(struct volume *volume, struct inode *inode, bool data_only) {
         }
         commit->led = true;
         pthread_mutex_unlock(&commit->mutex);
-        error = commit_lead(volume, (struct subject){inode, data_only});
+        error = commit_lead(volume, (struct subject){inode, cause});
         pthread_mutex_lock(&commit->mutex);
         commit->led = false;
         commit->ended = commit->begun;
@@ -240,7 +246,7 @@ void commit_point(struct volume *volume) {
         pthread_mutex_unlock(&commit->mutex);
     }
     if (commit->wanted && !volume_writable(volume))
-        (void)commit_wait(volume, NULL, false);
+        (void)commit_wait(volume, NULL, COMMIT_AGE);
 }
 
 bool commit_for_space(struct volume *volume, int64_t result, bool *tried) {
@@ -249,7 +255,7 @@ bool commit_for_space(struct volume *volume, int64_t result, bool *tried) {
     *tried = true;
     if (volume->store_frees && writeback_all(volume))
         return false;
-    if (volume->commit_frees && commit_wait(volume, NULL, false) != 0)
+    if (volume->commit_frees && commit_wait(volume, NULL, COMMIT_SYNC) != 0)
         return false;
     *tried = !volume->commit_goes_on;
     return true;

@@ -34,8 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct volume;
-struct inode;
+#include "fs/layout.h"
 
 struct commit { /* guarded by its mutex, a leaf, but for the two atomics */
     pthread_mutex_t mutex;
@@ -60,10 +59,10 @@ struct commit_counts {
 void commit_init(struct commit *commit);
 void commit_destroy(struct commit *commit);
 
-/* Makes the inode's state durable (NULL: all of the volume's), or finds that it is. Holding no
- * lock. `data_only` as fdatasync. Dirty inodes are given to the layout first; dirty pages only as
- * far as the layout asks for it. */
-int commit_wait(struct volume *volume, struct inode *inode, bool data_only);
+/* Makes the inode's state durable (NULL: all of the volume's), as far as the cause asks for it, or
+ * finds that it is. Holding no lock. Dirty inodes are given to the layout first; dirty pages only
+ * as far as the layout asks for it. */
+int commit_wait(struct volume *volume, struct inode *inode, enum commit_cause cause);
 /* Where an operation that changes something begins or goes on, holding no lock: waits at the gate,
  * and makes the commit that the layout wants. An error is told to who needs the commit. */
 void commit_point(struct volume *volume);

@@ -73,6 +73,7 @@ struct inode {
     uint32_t rdev;    /* devices: major << 20 | minor (minor: 20 bits), the kernel's own encoding */
     uint32_t flags;   /* enum inode_flags, plus any of the format's own to be kept */
     uint32_t project; /* id, where limits.projects; else 0 */
+    bool past;        /* the layout's: of a state that has been, which nothing changes: -EROFS */
     bool dirty;       /* the core's: attributes changed since inode_store */
     bool deleted;     /* the core's: freed on disk, waiting for its last reference */
     bool cut;         /* the core's: layout->truncate has more to free beyond `size` */
@@ -159,7 +160,8 @@ struct layout_limits {
     bool subdirs_uncounted; /* the count then becomes 1 and stays: subdirectories are not counted */
     uint32_t symlink_max;   /* bytes of a target */
     uint32_t time_granularity_ns;
-    int64_t commit_interval_ns; /* the core makes a commit this often; 0: only when asked */
+    int64_t commit_interval_ns; /* the core makes a commit so long after the first change since the
+                                   last one; 0: only when asked */
     uint64_t dirty_data_max; /* bytes of dirty pages, about, that a commit has room for; 0: any */
     struct timestamp time_min, time_max; /* time stamps are clamped to these */
     bool projects;                       /* inodes have project ids */
@@ -195,6 +197,14 @@ struct check_report {
     bool repair;       /* in: mend what can be mended */
     uint64_t wrong;    /* out: findings of CHECK_WRONG */
     uint64_t repaired; /* out: of which mended */
+};
+
+/* Why a commit is made: for whom must what be durable? */
+enum commit_cause {
+    COMMIT_AGE,       /* nobody waits: changes have grown old, or the layout wanted it */
+    COMMIT_FDATASYNC, /* one inode's data, and what is needed to find them */
+    COMMIT_FSYNC,     /* one inode */
+    COMMIT_SYNC,      /* everything: sync(2), unmount, a lack of space, or several of these */
 };
 
 /* A state of the whole volume that the format keeps and can show again: a mount with the option
@@ -384,15 +394,18 @@ struct layout {
      * (data before the metadata that points at them) off its list, and returns it; NULL: none is
      * left, or what commit_begin would commit for these arguments, if it came at once, needs none
      * of them. The core stores the pages and waits for them. */
-    struct inode *(*commit_data)(struct volume *volume, struct inode *inode, bool data_only);
+    struct inode *(*commit_data)(struct volume *volume, struct inode *inode,
+                                 enum commit_cause cause);
     /* commit_data has answered NULL for the same arguments under the same lock; since then, dirty
      * inodes were stored. Freezes what has changed (all of it, or
-     * what makes `inode` durable with all that is needed to find it; `data_only`: as fdatasync), so
-     * that what changes from now on is the next commit's. *needed false: nothing is left to do,
-     * the parts below are not called. */
-    int (*commit_begin)(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
-    /* Writes what was frozen and makes it durable, device_flush included. Called WITHOUT the
-     * volume's lock: touches nothing but what commit_begin has set aside. */
+     * what makes `inode` durable with all that is needed to find it), so that what changes from now
+     * on is the next commit's. *needed false: nothing is left to do, the parts below are not
+     * called. */
+    int (*commit_begin)(struct volume *volume, struct inode *inode, enum commit_cause cause,
+                        bool *needed);
+    /* Writes what was frozen and makes it durable, device_flush included; with COMMIT_AGE the disk
+     * may keep it in its cache, if a crash then leaves an older state. Called WITHOUT the volume's
+     * lock: touches nothing but what commit_begin has set aside. */
     int (*commit_write)(struct volume *volume);
     /* What was frozen is durable, or was not written because of `error`. Returns `error`, or what
      * else went wrong. */

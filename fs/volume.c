@@ -343,7 +343,7 @@ int volume_open(const struct volume_config *config, struct volume **out) {
     if (error)
         return error;
     volume->writeback_next_ns = clock_now(volume->clock) + volume->machine.writeback_interval_ns;
-    volume->commit_next_ns = clock_now(volume->clock) + volume->limits.commit_interval_ns;
+    volume->commit_due_ns = INT64_MAX;
     if (!clock_is_virtual(volume->clock)) {
         error = flusher_start(volume);
         if (error) {
@@ -399,7 +399,7 @@ bool inode_atime_due(const struct inode *inode) {
     struct volume *volume = inode->volume;
 
     if (volume->atime_policy == ATIME_NONE || inode->flags & INODE_NOATIME ||
-        (S_ISDIR(inode->mode) && !volume->diratime) || volume_writable(volume))
+        (S_ISDIR(inode->mode) && !volume->diratime) || inode_writable(inode))
         return false;
     if (volume->atime_policy == ATIME_STRICT || !time_before(inode->mtime, inode->atime) ||
         !time_before(inode->ctime, inode->atime))
@@ -473,6 +473,8 @@ static void apply_attributes(struct inode *inode, unsigned mask, const struct at
 static int setattr_allowed(const struct inode *inode, unsigned mask) {
     unsigned harmless = SETATTR_FLAGS | SETATTR_PROJECT | SETATTR_CTIME;
 
+    if (inode->past)
+        return -EROFS;
     if (inode->flags & INODE_IMMUTABLE && mask & ~harmless)
         return -EPERM;
     harmless |= SETATTR_ATIME_NOW | SETATTR_MTIME_NOW | SETATTR_KILL_SUID_SGID;
@@ -562,6 +564,8 @@ static int xattr_step(struct inode *inode, const char *name, const void *value, 
     unsigned acl = acl_kind_of(name);
     int error;
 
+    if (inode->past)
+        return -EROFS;
     if (inode->flags & (INODE_IMMUTABLE | INODE_APPEND))
         return -EPERM;
     if (acl)
@@ -628,7 +632,7 @@ int volume_sync(struct volume *volume) {
         return error;
     error = writeback_all(volume);
     int failed = page_cache_take_volume_error(volume);
-    int second = commit_wait(volume, NULL, false);
+    int second = commit_wait(volume, NULL, COMMIT_SYNC);
     if (!error)
         error = failed;
     return error ? error : second;
@@ -668,6 +672,20 @@ int volume_drop_caches(struct volume *volume) {
     return error;
 }
 
+/* What volume_note_change has said since the last tick. */
+static void take_changes(struct volume *volume, int64_t now) {
+    unsigned changed = atomic_exchange(&volume->changed, 0);
+
+    if (!changed)
+        return;
+    volume->changed_ns = now;
+    if (volume->idle_next_ns == INT64_MAX)
+        volume->idle_next_ns = now;
+    if (changed & CHANGED_SINCE_COMMIT && volume->limits.commit_interval_ns &&
+        volume->commit_due_ns == INT64_MAX)
+        volume->commit_due_ns = now + volume->limits.commit_interval_ns;
+}
+
 int volume_tick(struct volume *volume) {
     int64_t now = clock_now(volume->clock);
     const struct layout *layout = volume->layout;
@@ -675,11 +693,7 @@ int volume_tick(struct volume *volume) {
 
     if (volume_writable(volume))
         return 0;
-    if (atomic_exchange(&volume->changed, false)) {
-        volume->changed_ns = now;
-        if (volume->idle_next_ns == INT64_MAX)
-            volume->idle_next_ns = now;
-    }
+    take_changes(volume, now);
     if (now >= volume->writeback_next_ns) {
         volume->writeback_next_ns = now + volume->machine.writeback_interval_ns;
         pthread_rwlock_wrlock(&volume->lock);
@@ -689,11 +703,9 @@ int volume_tick(struct volume *volume) {
         if (!error)
             error = second;
     }
-    if (volume->limits.commit_interval_ns && now >= volume->commit_next_ns) {
-        volume->commit_next_ns = now + volume->limits.commit_interval_ns;
-        if (volume->changed_ns != volume->commit_changed_ns)
-            volume->commit.wanted = true;
-        volume->commit_changed_ns = volume->changed_ns;
+    if (now >= volume->commit_due_ns) {
+        volume->commit_due_ns = INT64_MAX;
+        volume->commit.wanted = true;
     }
     if (layout->idle && now >= volume->idle_next_ns) {
         pthread_rwlock_wrlock(&volume->lock);

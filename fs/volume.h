@@ -40,6 +40,12 @@
 struct inode_cache;
 struct page_cache;
 
+enum volume_changed {
+    CHANGED_SINCE_TICK = 1,
+    CHANGED_SINCE_COMMIT = 2, /* and no commit has begun since, either */
+    CHANGED_ALL = 3,
+};
+
 struct volume {
     const struct layout *layout;
     struct device *device;  /* owned; NULL for a volatile layout */
@@ -72,11 +78,11 @@ struct volume {
     bool setid_by_caller;                           /* likewise */
     int64_t writeback_next_ns;
     int64_t idle_next_ns;
-    /* See volume_note_change: something has changed since the last tick; the tick that saw that. */
-    _Atomic bool changed;
+    /* See volume_note_change: what has changed since the last tick; the tick that last saw some. */
+    _Atomic unsigned changed; /* enum volume_changed */
     int64_t changed_ns;
-    int64_t commit_next_ns;
-    int64_t commit_changed_ns; /* changed_ns when the last periodic commit was made */
+    /* When the first change since the last commit will be old enough; INT64_MAX: there is none. */
+    _Atomic int64_t commit_due_ns;
     enum atime_policy { ATIME_RELATIME, ATIME_NONE, ATIME_STRICT } atime_policy;
     bool diratime;           /* directories, too, have access times that change */
     struct flusher *flusher; /* wall mode: the write-back thread, NULL under a virtual clock */

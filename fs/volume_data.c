@@ -146,7 +146,7 @@ int data_may_change(struct inode *inode, uint64_t offset) {
     int error;
 
     pthread_rwlock_rdlock(&volume->lock);
-    error = volume_writable(volume);
+    error = inode_writable(inode);
     if (!error)
         error = data_check_type(inode);
     if (!error && inode->flags & INODE_IMMUTABLE)
@@ -387,7 +387,8 @@ int volume_fsync(struct inode *inode, bool data_only) {
     pthread_rwlock_unlock(lock);
     int failed = page_cache_take_error(inode);
     if (!error)
-        error = failed ? failed : commit_wait(volume, inode, data_only);
+        error = failed ? failed
+                       : commit_wait(volume, inode, data_only ? COMMIT_FDATASYNC : COMMIT_FSYNC);
     volume_end_operation(volume);
     return error;
 }

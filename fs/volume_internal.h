@@ -49,10 +49,16 @@ void inode_cache_tidy(struct volume *volume);
  * step, inode made dirty and first dirty page says so. Wakes the flusher, which sleeps for good
  * while nothing happens. Any lock may be held. */
 static inline void volume_note_change(struct volume *volume) {
-    if (!atomic_load_explicit(&volume->changed, memory_order_relaxed)) {
-        volume->changed = true;
+    if (atomic_load_explicit(&volume->changed, memory_order_relaxed) != CHANGED_ALL) {
+        volume->changed = CHANGED_ALL;
         flusher_rouse(volume);
     }
+}
+
+/* A commit of everything that has changed so far begins. Exclusive lock. */
+static inline void volume_note_commit(struct volume *volume) {
+    atomic_fetch_and(&volume->changed, ~(unsigned)CHANGED_SINCE_COMMIT);
+    volume->commit_due_ns = INT64_MAX;
 }
 
 /* Attributes have changed and must reach the layout. Exclusive lock. */
@@ -70,6 +76,11 @@ int volume_writable(const struct volume *volume);
  * volume that was mounted read-only. */
 int volume_sync_possible(const struct volume *volume, bool *nothing_to_do);
 int volume_readable(const struct volume *volume);
+/* The same for one inode: -EROFS where it is of the past. */
+static inline int inode_writable(const struct inode *inode) {
+    int error = volume_writable(inode->volume);
+    return error ? error : inode->past ? -EROFS : 0;
+}
 /* layout->step_begin/step_end where the layout has them. Exclusive lock. */
 int volume_step_begin(struct volume *volume);
 int volume_step_end(struct volume *volume, int error);

@@ -37,7 +37,7 @@ static bool is_dot_name(const char *name, uint32_t length) {
 
 /* What every change below a directory needs; exclusive lock held. */
 static int dir_changeable(const struct inode *dir) {
-    int error = volume_writable(dir->volume);
+    int error = inode_writable(dir);
 
     if (error)
         return error;
@@ -325,6 +325,8 @@ static int link_locked(struct inode *inode, struct inode *dir, const char *name,
     struct volume *volume = dir->volume;
     int error = dir_changeable(dir);
 
+    if (!error)
+        error = inode_writable(inode);
     if (!error && S_ISDIR(inode->mode))
         error = -EPERM;
     if (!error && (inode->flags & (INODE_IMMUTABLE | INODE_APPEND)))

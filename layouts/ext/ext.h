@@ -370,10 +370,11 @@ uint32_t ext_journal_share(const struct ext *ext);
 /* Should the step come to an end, so that a commit can follow? */
 bool ext_journal_full(const struct ext *ext);
 /* commit_data, commit_begin, commit_write, commit_end; without a journal, too. */
-struct inode *ext_commit_data(struct volume *volume, struct inode *inode, bool data_only);
+struct inode *ext_commit_data(struct volume *volume, struct inode *inode, enum commit_cause cause);
 /* Is what the inode needs committed already? */
 bool ext_inode_committed(const struct ext_journal *journal, struct inode *inode, bool data_only);
-int ext_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
+int ext_commit_begin(struct volume *volume, struct inode *inode, enum commit_cause cause,
+                     bool *needed);
 int ext_commit_write(struct volume *volume);
 int ext_commit_end(struct volume *volume, int error);
 

@@ -224,11 +224,12 @@ bool ext_inode_committed(const struct ext_journal *journal, struct inode *inode,
     return (data_only ? private->data_changed : private->changed) < journal->running->number;
 }
 
-struct inode *ext_commit_data(struct volume *volume, struct inode *inode, bool data_only) {
+struct inode *ext_commit_data(struct volume *volume, struct inode *inode, enum commit_cause cause) {
     const struct ext_journal *journal = ext_of(volume)->journal;
 
     /* A dirty one will have changed when it is stored. */
-    if (!journal || (inode && !inode->dirty && ext_inode_committed(journal, inode, data_only)))
+    if (!journal ||
+        (inode && !inode->dirty && ext_inode_committed(journal, inode, cause == COMMIT_FDATASYNC)))
         return NULL;
     struct ext_inode *entry = TAILQ_FIRST(&journal->ordered);
     if (!entry)

@@ -164,7 +164,8 @@ static int journal_begin(struct ext_journal *journal, struct inode *inode, bool 
     return error;
 }
 
-int ext_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
+int ext_commit_begin(struct volume *volume, struct inode *inode, enum commit_cause cause,
+                     bool *needed) {
     struct ext *ext = ext_of(volume);
     int error;
 
@@ -172,7 +173,7 @@ int ext_commit_begin(struct volume *volume, struct inode *inode, bool data_only,
     if (ext->journal) {
         if (ext->journal->aborted)
             return -EROFS;
-        return journal_begin(ext->journal, inode, data_only);
+        return journal_begin(ext->journal, inode, cause == COMMIT_FDATASYNC);
     }
     error = ext_super_store(ext);
     return error ? error : buffer_sync(ext->buffers);
@@ -429,7 +430,7 @@ int ext_commit_end(struct volume *volume, int error) {
 int ext_journal_commit_now(struct ext_journal *journal) {
     struct volume *volume = journal->ext->volume;
     bool needed;
-    int error = ext_commit_begin(volume, NULL, false, &needed);
+    int error = ext_commit_begin(volume, NULL, COMMIT_SYNC, &needed);
 
     return error ? error : ext_commit_end(volume, ext_commit_write(volume));
 }

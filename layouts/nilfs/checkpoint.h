@@ -23,8 +23,10 @@
 
 #include "layouts/nilfs/log.h"
 
-struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode, bool data_only);
-int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed);
+struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode,
+                                enum commit_cause cause);
+int nilfs_commit_begin(struct volume *volume, struct inode *inode, enum commit_cause cause,
+                       bool *needed);
 int nilfs_commit_write(struct volume *volume);
 int nilfs_commit_end(struct volume *volume, int error);
 /* For recovery, the cleaner's single steps and unmount: all parts at once, under the exclusive

@@ -8,7 +8,8 @@
  *
  * Logs need no order among themselves within a segment: where one is not whole, the scan for the
  * newest checkpoint leaves the segment. But it goes on in the next one, and takes a log with a
- * super root there for a checkpoint; so that log waits for those in the segments before it.
+ * super root there for a checkpoint; so that log waits for those in the segments before it, the
+ * earlier commits' that nobody has waited for, and that are in the disk's cache, included.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,10 +62,10 @@ enum data_only { DATA_ONLY_NOTHING, DATA_ONLY_LOG, DATA_ONLY_NOT };
 /* May a log of the file's data alone make it durable? All its data since the last checkpoint are in
  * logs of their own, or in the open one. */
 static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode *inode,
-                                         bool data_only) {
+                                         enum commit_cause cause) {
     const struct nilfs_file *file = inode ? nilfs_inode_of(inode)->file : NULL;
 
-    if (!data_only || !file || nilfs->options.strict || nilfs->segment_open ||
+    if (cause != COMMIT_FDATASYNC || !file || nilfs->options.strict || nilfs->segment_open ||
         nilfs->chain_broken || file->data_only_unsafe || file->changed_data > 0)
         return DATA_ONLY_NOT;
     if (!nilfs->log)
@@ -73,28 +74,38 @@ static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode
 }
 
 /* A checkpoint has everybody's data, a data-only log no others than the file's. */
-struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode, bool data_only) {
+struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode,
+                                enum commit_cause cause) {
     struct nilfs *nilfs = nilfs_of(volume);
 
-    if (data_only_possible(nilfs, inode, data_only) != DATA_ONLY_NOT)
+    if (data_only_possible(nilfs, inode, cause) != DATA_ONLY_NOT)
         return NULL;
     return nilfs_data_pending(nilfs);
 }
 
+/* Are logs in the disk's cache that belong into segments before the last log's? `begun`: the
+ * sequence of the first one that the commit writes. */
+static bool needs_order(const struct nilfs *nilfs, uint64_t begun, uint64_t last) {
+    return nilfs->options.barrier && (nilfs->unflushed ? nilfs->unflushed_sequence : begun) != last;
+}
+
 static int begin_data_only(struct nilfs *nilfs) {
     struct nilfs_commit *commit = nilfs->commit;
+    uint64_t sequence = nilfs->log->sequence;
     int error;
 
     commit->collecting = true;
     error = nilfs_log_close(nilfs, NILFS_LOG_BEGIN | NILFS_LOG_END | NILFS_LOG_DATA_ONLY, NULL);
     commit->collecting = false;
     commit->data_only = true;
-    commit->ordered = commit->super_due = false;
+    commit->ordered = needs_order(nilfs, sequence, sequence);
+    commit->super_due = false;
+    commit->flush = nilfs->options.barrier;
     return error;
 }
 
 /* What changes from here on is the next checkpoint's. */
-static int begin_checkpoint(struct nilfs *nilfs) {
+static int begin_checkpoint(struct nilfs *nilfs, enum commit_cause cause) {
     struct nilfs_commit *commit = nilfs->commit;
     int error = nilfs_checkpoint_collect(nilfs);
 
@@ -104,17 +115,43 @@ static int begin_checkpoint(struct nilfs *nilfs) {
     commit->clean_segments = nilfs->clean_segments;
     commit->written_count = 0;
     commit->data_only = false;
-    commit->ordered = nilfs->options.barrier && commit->begun != commit->sequence &&
-                      nilfs->options.fault != NILFS_FAULT_NO_ORDER;
-    commit->super_due = nilfs_super_wanted(nilfs, false);
+    commit->ordered = needs_order(nilfs, commit->begun, commit->sequence);
+    commit->super_due = nilfs_super_wanted(nilfs, false) ||
+                        (cause == COMMIT_SYNC && commit->sequence != nilfs->supers.written_seq);
+    /* Freed segments wait for it, too. */
+    commit->flush = nilfs->options.barrier && (cause != COMMIT_AGE || nilfs->freed_count > 0);
     nilfs->logged_blocks = 0;
     nilfs->user_changes = false;
     return 0;
 }
 
-int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
+/* Nothing has changed since the newest checkpoint, which nobody waited for. */
+static void begin_flush(struct nilfs *nilfs, enum commit_cause cause) {
+    struct nilfs_commit *commit = nilfs->commit;
+    const struct nilfs_cursor *newest = &nilfs->supers.newest;
+
+    commit->cno = newest->cno;
+    commit->log_block = newest->block;
+    commit->begun = commit->sequence = newest->sequence;
+    commit->clean_segments = nilfs->clean_segments;
+    commit->data_only = commit->ordered = false;
+    commit->super_due = nilfs_super_wanted(nilfs, cause == COMMIT_SYNC);
+    commit->flush = true;
+}
+
+static int begin(struct nilfs *nilfs, enum data_only kind, enum commit_cause cause) {
+    if (!anything_changed(nilfs) || kind == DATA_ONLY_NOTHING) {
+        begin_flush(nilfs, cause);
+        return 0;
+    }
+    return nilfs_fail(nilfs, kind == DATA_ONLY_LOG ? begin_data_only(nilfs)
+                                                   : begin_checkpoint(nilfs, cause));
+}
+
+int nilfs_commit_begin(struct volume *volume, struct inode *inode, enum commit_cause cause,
+                       bool *needed) {
     struct nilfs *nilfs = nilfs_of(volume);
-    enum data_only kind = data_only_possible(nilfs, inode, data_only);
+    enum data_only kind = data_only_possible(nilfs, inode, cause);
     int error;
 
     *needed = false;
@@ -123,14 +160,14 @@ int nilfs_commit_begin(struct volume *volume, struct inode *inode, bool data_onl
     error = kind == DATA_ONLY_NOT ? nilfs_cleaner_make_room(nilfs) : 0;
     if (error)
         return error;
-    if (!anything_changed(nilfs) || kind == DATA_ONLY_NOTHING)
+    if ((!anything_changed(nilfs) || kind == DATA_ONLY_NOTHING) &&
+        (!nilfs->unflushed || cause == COMMIT_AGE))
         return 0;
     error = nilfs_commit_ready(nilfs);
+    if (!error)
+        error = begin(nilfs, kind, cause);
     if (error)
         return error;
-    error = kind == DATA_ONLY_LOG ? begin_data_only(nilfs) : begin_checkpoint(nilfs);
-    if (error)
-        return nilfs_fail(nilfs, error);
     nilfs->commit->busy = true;
     *needed = true;
     return 0;
@@ -198,9 +235,19 @@ int nilfs_commit_write(struct volume *volume) {
         return error;
     if (super_due)
         return super_write(nilfs);
-    if (!nilfs->options.barrier || nilfs->options.fault == NILFS_FAULT_NO_FLUSH)
+    if (!nilfs->commit->flush || nilfs->options.fault == NILFS_FAULT_NO_FLUSH)
         return 0;
     return device_flush(volume->device);
+}
+
+/* All that was in the disk's cache is durable, or the commit's logs are in it. */
+static void note_flush(struct nilfs *nilfs) {
+    const struct nilfs_commit *commit = nilfs->commit;
+    bool unflushed = nilfs->options.barrier && !commit->flush && !commit->super_due;
+
+    if (commit->ordered || !nilfs->unflushed)
+        nilfs->unflushed_sequence = commit->ordered ? commit->sequence : commit->begun;
+    nilfs->unflushed = unflushed;
 }
 
 int nilfs_commit_end(struct volume *volume, int error) {
@@ -214,13 +261,15 @@ int nilfs_commit_end(struct volume *volume, int error) {
                   (unsigned long long)(commit->data_only ? nilfs->cno : commit->cno));
         return nilfs_fail(nilfs, error);
     }
+    note_flush(nilfs);
     if (commit->data_only)
         return 0;
     nilfs->newest = commit->cno;
     nilfs_super_logged(nilfs, commit->cno, commit->log_block, commit->sequence);
     if (commit->super_due)
         nilfs->chain_broken = false;
-    nilfs_sufile_release_freed(nilfs, commit->cno);
+    if (!nilfs->unflushed)
+        nilfs_sufile_release_freed(nilfs, commit->cno);
     return 0;
 }
 
@@ -231,7 +280,7 @@ int nilfs_checkpoint_now(struct nilfs *nilfs) {
     if (nilfs_commit_busy(nilfs))
         return -EBUSY;
     volume_wait_writes(nilfs->volume); /* of data in logs that the checkpoint rests on */
-    error = nilfs_commit_begin(nilfs->volume, NULL, false, &needed);
+    error = nilfs_commit_begin(nilfs->volume, NULL, COMMIT_FSYNC, &needed);
     if (error || !needed)
         return error;
     return nilfs_commit_end(nilfs->volume, nilfs_commit_write(nilfs->volume));

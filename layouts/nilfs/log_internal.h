@@ -67,6 +67,7 @@ struct nilfs_commit {
     bool data_only; /* a file's data: the rest above says nothing */
     bool ordered;   /* the last log may be written only when all others are durable */
     bool super_due; /* the super block is to name this checkpoint */
+    bool flush;     /* somebody waits until it is durable */
 };
 
 /* nilfs->commit, made if need be. */

@@ -101,7 +101,7 @@ struct nilfs_supers {
     int64_t written_ns;   /* clock time of the last write */
     bool mounted;         /* they say so: nilfs_super_mounted */
     bool due;             /* a log with a super root is in another segment than written_seq's */
-    struct nilfs_cursor { /* the newest durable log with a super root */
+    struct nilfs_cursor { /* the newest log with a super root that is written */
         uint64_t cno, block, sequence;
     } newest;
 };
@@ -170,7 +170,7 @@ struct nilfs {
     struct recycler block_memory, block_records, node_marks;
 
     uint64_t cno;    /* see invariant 4; already the next one while a checkpoint is being written */
-    uint64_t newest; /* the newest durable checkpoint; supers.newest says where */
+    uint64_t newest; /* the newest checkpoint that is written; supers.newest says where */
     uint64_t inodes_count;   /* of users, the root included */
     uint64_t blocks_count;   /* data and node blocks of user files and the ifile */
     uint64_t clean_segments; /* as the sufile in core has it */
@@ -189,6 +189,8 @@ struct nilfs {
     uint64_t *spares; /* owned: segments allocated ahead for a construction */
     uint32_t spare_count, spare_room;
     struct nilfs_log *log;       /* open, or NULL */
+    bool unflushed;              /* a checkpoint was written that may be in the disk's cache yet, */
+    uint64_t unflushed_sequence; /* as all logs from this sequence on */
     bool segment_open;           /* logs of an unfinished logical segment have been closed */
     uint64_t logged_blocks;      /* of the logical segment's closed logs */
     struct nilfs_commit *commit; /* owned; see checkpoint.h */

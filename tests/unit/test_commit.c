@@ -23,23 +23,25 @@ static struct {
     struct inode *data;
     unsigned data_asked;
     struct inode *data_inode; /* that data were asked for */
-    bool data_only;
+    enum commit_cause cause;
 } fake;
 
-static struct inode *fake_data(struct volume *volume, struct inode *inode, bool data_only) {
+static struct inode *fake_data(struct volume *volume, struct inode *inode,
+                               enum commit_cause cause) {
     struct inode *next = fake.data;
 
     fake.data = NULL;
     fake.data_asked++;
     fake.data_inode = inode;
-    fake.data_only = data_only;
+    fake.cause = cause;
     return next;
 }
 
-static int fake_begin(struct volume *volume, struct inode *inode, bool data_only, bool *needed) {
+static int fake_begin(struct volume *volume, struct inode *inode, enum commit_cause cause,
+                      bool *needed) {
     ck_assert(!fake.data);
     ck_assert_ptr_eq(inode, fake.data_inode); /* its data, or those of all if it is shared */
-    ck_assert(data_only == fake.data_only && (inode || !data_only));
+    ck_assert(cause == fake.cause && (inode || cause == COMMIT_SYNC || cause == COMMIT_AGE));
     fake.begun++;
     fake.begun_for_one = inode;
     *needed = fake.needed;
