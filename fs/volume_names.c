@@ -382,6 +382,8 @@ static int removable(const struct inode *dir, const struct inode *inode, bool di
         return directory ? -ENOTDIR : -EISDIR;
     if (inode->ino == inode->volume->root_ino)
         return -EBUSY;
+    if (inode->past)
+        return -EROFS;
     if ((dir->flags & INODE_APPEND) || (inode->flags & (INODE_IMMUTABLE | INODE_APPEND)))
         return -EPERM;
     return inode->nlink == 0 ? -EUCLEAN : 0;
@@ -477,6 +479,8 @@ static int not_below(struct inode *dir, const struct inode *ancestor) {
 static int movable(const struct inode *dir, const struct inode *inode) {
     if (inode->ino == inode->volume->root_ino)
         return -EBUSY;
+    if (inode->past)
+        return -EROFS;
     if ((dir->flags & INODE_APPEND) || (inode->flags & (INODE_IMMUTABLE | INODE_APPEND)))
         return -EPERM;
     return 0;

@@ -198,8 +198,6 @@ int nilfs_inode_load_from(struct inode *inode, struct nilfs_file *ifile, uint64_
 int nilfs_inode_load(struct inode *inode) {
     struct nilfs *nilfs = nilfs_of(inode->volume);
 
-    if (inode->ino > NILFS_INO_MASK)
-        return -ESTALE;
     return nilfs_inode_load_from(inode, nilfs->ifile, inode->ino);
 }
 

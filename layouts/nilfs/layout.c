@@ -6,6 +6,7 @@
 #include "layouts/nilfs/layout.h"
 
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/history.h"
 
 static const struct layout_type nilfs_types[] = {
     {.name = "nilfs2",
@@ -28,29 +29,29 @@ const struct layout nilfs_layout = {
     .unmount = nilfs_unmount,
     .statfs = nilfs_statfs,
 
-    .inode_load = nilfs_inode_load,
+    .inode_load = nilfs_history_inode_load,
     .inode_store = nilfs_inode_store,
     .inode_create = nilfs_inode_create,
     .inode_free = nilfs_inode_free,
     .inode_evict = nilfs_inode_evict,
 
-    .dir_find = nilfs_dir_find,
+    .dir_find = nilfs_history_dir_find,
     .dir_insert = nilfs_dir_insert,
     .dir_remove = nilfs_dir_remove,
     .dir_rename = nilfs_dir_rename,
-    .dir_iterate = nilfs_dir_iterate,
-    .dir_empty = nilfs_dir_empty,
+    .dir_iterate = nilfs_history_dir_iterate,
+    .dir_empty = nilfs_history_dir_empty,
 
     .symlink_write = nilfs_symlink_write,
-    .symlink_read = nilfs_symlink_read,
+    .symlink_read = nilfs_history_symlink_read,
 
     .reserve = nilfs_reserve,
-    .load = nilfs_load,
+    .load = nilfs_history_load,
     .store = nilfs_store,
     .store_failed = nilfs_store_failed,
     .truncate = nilfs_truncate,
     .punch = nilfs_punch,
-    .map = nilfs_map,
+    .map = nilfs_history_map,
 
     .commit_data = nilfs_commit_data,
     .commit_begin = nilfs_commit_begin,
@@ -65,7 +66,7 @@ const struct layout nilfs_layout = {
     .clean = nilfs_clean,
 
     .describe = nilfs_describe,
-    .explain = nilfs_explain,
+    .explain = nilfs_history_explain,
 
     .check = nilfs_check,
 };

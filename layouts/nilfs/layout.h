@@ -21,7 +21,7 @@ int nilfs_mount(struct volume *volume, const struct options *options);
 int nilfs_unmount(struct volume *volume);
 int nilfs_statfs(struct volume *volume, struct volume_usage *usage);
 /* inode.c */
-int nilfs_inode_load(struct inode *inode);
+int nilfs_inode_load(struct inode *inode); /* of the live tree */
 int nilfs_inode_store(struct inode *inode);
 int nilfs_inode_create(struct inode *dir, struct inode *inode);
 int nilfs_inode_free(struct inode *inode);

@@ -16,6 +16,7 @@
 
 #include "layouts/nilfs/checkpoint.h"
 #include "layouts/nilfs/cleaner.h"
+#include "layouts/nilfs/history.h"
 #include "layouts/nilfs/ifile.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/recovery.h"
@@ -153,6 +154,8 @@ static int open_tree(struct nilfs *nilfs) {
         error = nilfs_leftovers_free(nilfs);
     if (!error && !volume->read_only)
         error = nilfs_cleaner_new(nilfs);
+    if (!error && nilfs->options.history && !nilfs->options.checkpoint)
+        error = nilfs_history_new(nilfs);
     return error || volume->read_only ? error : nilfs_super_mounted(nilfs);
 }
 
@@ -185,6 +188,7 @@ static void tree_close(struct nilfs *nilfs) {
 
     nilfs_commit_free(nilfs);
     nilfs_cleaner_free(nilfs);
+    nilfs_history_free(nilfs);
     while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
         nilfs_file_mark_clean(file);
     nilfs_file_put(nilfs->ifile);
