@@ -86,7 +86,8 @@ struct inode *nilfs_commit_data(struct volume *volume, struct inode *inode,
 /* Are logs in the disk's cache that belong into segments before the last log's? `begun`: the
  * sequence of the first one that the commit writes. */
 static bool needs_order(const struct nilfs *nilfs, uint64_t begun, uint64_t last) {
-    return nilfs->options.barrier && (nilfs->unflushed ? nilfs->unflushed_sequence : begun) != last;
+    return nilfs->options.barrier && nilfs->options.fault != NILFS_FAULT_NO_ORDER &&
+           (nilfs->unflushed ? nilfs->unflushed_sequence : begun) != last;
 }
 
 static int begin_data_only(struct nilfs *nilfs) {
