@@ -10,11 +10,10 @@
 #include "layouts/nilfs/layout.h"
 #include "tests/unit/fixture.h"
 
-#define FILES    6u
-#define SPREAD   (UINT64_C(3) << 20) /* bytes of a file that are written to */
-#define FULL     40u                 /* refusals after which a volume is left */
-#define SEGMENT  65536u
-#define CLEANING "cleaner=greedy,protection_period=0,wait=on"
+#define FILES   6u
+#define SPREAD  (UINT64_C(3) << 20) /* bytes of a file that are written to */
+#define FULL    40u                 /* refusals after which a volume is left */
+#define SEGMENT 65536u
 
 static const struct {
     const char *mkfs_options, *mount_options;
@@ -25,9 +24,6 @@ static const struct {
     {"block_size=2048,blocks_per_segment=32", "cleaner=off", UINT64_C(8) << 20},
     {"block_size=4096,blocks_per_segment=16", "cleaner=off", UINT64_C(12) << 20},
     {"block_size=4096,blocks_per_segment=64", "cleaner=off", UINT64_C(24) << 20},
-    /* Segments come back, the first one among them, which is shorter than others. */
-    {"block_size=1024,blocks_per_segment=64", CLEANING, UINT64_C(8) << 20},
-    {"block_size=4096,blocks_per_segment=16", CLEANING, UINT64_C(12) << 20},
 };
 #define CASES ((int)(sizeof(cases_of) / sizeof(*cases_of)))
 
