@@ -225,17 +225,16 @@ static bool writeback_first(struct volume *volume, int64_t before_ns, uint64_t *
     return found;
 }
 
-/* Moves inode number `ino`, if it is the first on the list still, out of the way of the others. */
-static void writeback_skip(struct volume *volume, uint64_t ino, bool for_good) {
+/* Moves inode number `ino`, if it is the first on the list still, behind the others. It stays on
+ * the list: the number may have got a new owner since its old one was looked for in vain. */
+static void writeback_skip(struct volume *volume, uint64_t ino) {
     const struct page_tree *tree;
 
     pool_lock(&volume->pool);
     tree = TAILQ_FIRST(&volume->page_cache->dirty_inodes);
     if (tree && tree->inode->ino == ino) {
-        struct inode *inode = tree->inode;
-        page_cache_unlist(inode);
-        if (!for_good)
-            page_cache_enlist(inode);
+        page_cache_unlist(tree->inode);
+        page_cache_enlist(tree->inode);
     }
     pool_unlock(&volume->pool);
 }
@@ -246,7 +245,7 @@ static int64_t writeback_one(struct volume *volume, uint64_t ino) {
     int64_t result;
 
     if (!inode) { /* deleted, and about to be forgotten */
-        writeback_skip(volume, ino, true);
+        writeback_skip(volume, ino);
         return 0;
     }
     commit_point(volume);
@@ -255,7 +254,7 @@ static int64_t writeback_one(struct volume *volume, uint64_t ino) {
     pthread_rwlock_unlock(inode_data_lock(inode));
     volume_put(inode, 1);
     if (result < 0) /* stays dirty, but others must not wait for it */
-        writeback_skip(volume, ino, false);
+        writeback_skip(volume, ino);
     return result;
 }
 
