@@ -93,8 +93,13 @@ static int open_device(struct mount *mount, struct device **device) {
     const struct layout_type *type;
     *device = NULL;
     if (mount->type && layout_find(mount->type, &layout, &type) == 0 &&
-        (layout->flags & LAYOUT_VOLATILE))
-        return 0;
+        (layout->flags & LAYOUT_VOLATILE)) {
+        if (access(mount->image, F_OK) != 0)
+            return 0;
+        log_error(&mount->log, "%s: type %s keeps nothing in an image; give none in its place",
+                  mount->image, mount->type);
+        return -EINVAL;
+    }
     int error = device_open_image(mount->image, mount->options->read_only ? DEVICE_READ_ONLY : 0, 0,
                                   &mount->clock, &mount->log, device);
     if (error || mount->type)

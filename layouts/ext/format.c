@@ -234,6 +234,10 @@ static int inodes_write(struct format *format) {
     uint32_t lost_found = format->lost_found_blocks;
     struct ext_disk_inode bad = inode_make(format, 0, 0, 0, 0);
     struct ext_disk_inode root = inode_make(format, S_IFDIR | 0755, 3, size, 1);
+    le16_store(&root.i_uid, (uint16_t)format->root_uid);
+    le16_store(&root.i_uid_high, (uint16_t)(format->root_uid >> 16));
+    le16_store(&root.i_gid, (uint16_t)format->root_gid);
+    le16_store(&root.i_gid_high, (uint16_t)(format->root_gid >> 16));
     struct ext_disk_inode lost =
         inode_make(format, S_IFDIR | 0700, 2, (uint64_t)lost_found * size, lost_found);
     map_make(format, &root, format->data_block, 1);

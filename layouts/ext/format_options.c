@@ -2,9 +2,11 @@
  *
  * Layer: layouts/ext, part of mkfs. What is wished for: features, identity. See layouts/ext/mkfs.h.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <uuid/uuid.h>
@@ -156,6 +158,24 @@ static void seed_from_bytes(const uint8_t bytes[16], uint32_t seed[4]) {
     }
 }
 
+/* "1000:100"; no user has the number that is all ones. */
+static int owner_parse(struct format *format, const char *text) {
+    uint32_t ids[2];
+    for (int i = 0; i < 2; i++) {
+        char *end;
+        errno = 0;
+        unsigned long number = strtoul(text, &end, 10);
+        if (!isdigit((unsigned char)*text) || errno || number >= UINT32_MAX ||
+            *end != (i == 0 ? ':' : '\0'))
+            return format_refuse(format, "root_owner: expected two numbers, UID:GID");
+        ids[i] = (uint32_t)number;
+        text = end + 1;
+    }
+    format->root_uid = ids[0];
+    format->root_gid = ids[1];
+    return 0;
+}
+
 /* A given UUID decides the hash seed too, so that two runs make equal volumes; so does virtual
  * time, where nothing may be random. */
 static int identity_parse(struct format *format, const struct options *options) {
@@ -191,5 +211,7 @@ int format_options(struct format *format, const struct options *options) {
     format->journal =
         format->geometry.compat & EXT_COMPAT_HAS_JOURNAL || options_number(options, "has_journal");
     format->geometry.compat &= ~(uint32_t)EXT_COMPAT_HAS_JOURNAL;
+    if (!error)
+        error = owner_parse(format, options_text(options, "root_owner"));
     return error ? error : identity_parse(format, options);
 }

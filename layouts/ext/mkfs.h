@@ -29,6 +29,7 @@ struct format {
     bool journal;
     uint32_t errors, hash_version;
     char label[16];
+    uint32_t root_uid, root_gid;
     uint8_t uuid[16];
     uint32_t hash_seed[4];
     uint32_t now;

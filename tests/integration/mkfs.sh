@@ -3,7 +3,7 @@
 # mkfs against mke2fs: dumpe2fs must show the same volume, but for UUID, hash seed and times, over
 # many sizes and parameters; e2fsck must be content; the published ext2 row must come out.
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
-need mke2fs dumpe2fs e2fsck
+need mke2fs dumpe2fs e2fsck debugfs
 
 # The programs flush what they make, 300 times: in memory, where there is enough (it takes 1 GiB).
 in_memory=
@@ -111,6 +111,12 @@ for attempt in 1 2 3; do
     ! cmp -s one.img two.img || break
     [ $attempt -lt 3 ] || fail 'equal parameters made different volumes three times'
 done
+
+# The root's owner.
+layoutfs mkfs -q -t ext4 -o root_owner=70000:100 --size 16M ours.img
+debugfs -R 'stat /' ours.img 2>/dev/null | grep -Eq 'User: +70000 +Group: +100 ' || fail 'root_owner'
+expect_clean ours.img
+expect_exit 2 layoutfs mkfs -q -F -t ext4 -o root_owner=root ours.img
 
 # check knows what mke2fs leaves unwritten or without a name. (An older mke2fs lacks some of these.)
 for features in uninit_bg metadata_csum quota,project has_journal,orphan_file; do
