@@ -113,6 +113,7 @@ for attempt in 1 2 3; do
 done
 
 # The root's owner.
+rm -f ours.img
 layoutfs mkfs -q -t ext4 -o root_owner=70000:100 --size 16M ours.img
 debugfs -R 'stat /' ours.img 2>/dev/null | grep -Eq 'User: +70000 +Group: +100 ' || fail 'root_owner'
 expect_clean ours.img
