@@ -150,6 +150,8 @@ static int open_tree(struct nilfs *nilfs) {
     nilfs->next_generation = first_generation(&nilfs->supers.copy[0]);
     if (nilfs->options.recover && !nilfs->options.checkpoint)
         error = nilfs_recovery_roll_forward(nilfs, &found);
+    if (!error && !clean && !volume->read_only && nilfs->position.sequence == found.newest.sequence)
+        error = nilfs_recovery_start_afresh(nilfs, &found);
     if (!error && !clean && !volume->read_only)
         error = nilfs_leftovers_free(nilfs);
     if (!error && !volume->read_only)

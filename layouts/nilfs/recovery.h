@@ -26,6 +26,11 @@ int nilfs_recovery_open(struct nilfs *nilfs, const struct nilfs_found *found);
 /* Applies the data-only logs. Read-only volumes: in core only. Else writes a checkpoint into a
  * fresh segment and the super block (docs/nilfs2-format.md, "mount and recovery"). */
 int nilfs_recovery_roll_forward(struct nilfs *nilfs, const struct nilfs_found *found);
+/* After a crash, where nothing was rolled forward: the next log goes into a fresh segment with a
+ * sequence of its own. Behind the newest checkpoint there may be logs that the failed system wrote
+ * and whose predecessors never arrived: a new log that happens to end where such a one begins would
+ * make it part of the chain. In core; without clean segments to spare nothing changes. */
+int nilfs_recovery_start_afresh(struct nilfs *nilfs, const struct nilfs_found *found);
 
 /* --- leftovers (leftovers.c): inodes that had lost their last name and were in use when the system
  * failed. The format has no list of them, and the driver never frees them. --- */

@@ -21,6 +21,9 @@
 #include "layouts/nilfs/recovery.h"
 #include "layouts/nilfs/sufile.h"
 
+/* What a start in a fresh segment needs: that, the next one, and two for the checkpoint. */
+#define SEGMENTS_AFRESH 4u
+
 struct replayed_block {
     uint64_t ino, offset, block;
 };
@@ -203,22 +206,39 @@ static int logs_walk(struct replay *replay) {
 /* --- the checkpoint of what was applied -------------------------------------------------------
  */
 
+/* A number that no log behind the newest checkpoint has: neither what the failed system had begun,
+ * nor an attempt after it that failed before it was durable (each mount for writing is counted). */
+static uint64_t sequence_afresh(const struct nilfs *nilfs, const struct nilfs_found *found) {
+    return found->last_sequence + 2 + le16_load(nilfs->supers.copy[0].s_mnt_count);
+}
+
 static int position_afresh(struct replay *replay) {
     struct nilfs *nilfs = replay->nilfs;
-    struct nilfs_position *position = &nilfs->position;
+    struct nilfs_position position = {.sequence = sequence_afresh(nilfs, replay->found)};
     int error = segment_scrap(replay, replay->found->newest.next_block);
 
-    if (!error)
+    if (!error && replay->last.next_block)
         error = segment_scrap(replay, replay->last.next_block);
     if (!error)
         error = segment_scrap(replay, replay->found->last_next);
     if (!error)
-        error = nilfs_sufile_allocate(nilfs, &position->segment);
+        error = nilfs_sufile_allocate(nilfs, &position.segment);
     if (!error)
-        error = nilfs_sufile_allocate(nilfs, &position->next);
-    position->sequence = replay->found->last_sequence + 2;
-    position->block = nilfs_segment_start(&nilfs->geometry, position->segment);
-    return error;
+        error = nilfs_sufile_allocate(nilfs, &position.next);
+    if (error)
+        return error;
+    position.block = nilfs_segment_start(&nilfs->geometry, position.segment);
+    nilfs->position = position;
+    nilfs->chain_broken = true;
+    return 0;
+}
+
+int nilfs_recovery_start_afresh(struct nilfs *nilfs, const struct nilfs_found *found) {
+    struct replay replay = {.nilfs = nilfs, .found = found};
+
+    if (nilfs->clean_segments <= SEGMENTS_AFRESH)
+        return 0;
+    return position_afresh(&replay);
 }
 
 /* So that no later scan, from an older super block, finds the logs again behind newer contents. */
@@ -239,7 +259,6 @@ static int replay_commit(struct replay *replay) {
     int error = position_afresh(replay);
 
     nilfs->user_changes = true;
-    nilfs->chain_broken = true;
     if (!error)
         error = nilfs_checkpoint_now(nilfs);
     return error ? error : pending_erase(replay);
