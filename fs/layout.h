@@ -340,8 +340,9 @@ struct layout {
     int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Data that `store` has submitted did not arrive, and what the layout knows of their place is
      * not so. The file's fsync will answer with `error`; where that is not enough, because commits
-     * rest on all that was stored, the layout makes no more of them (volume_fail). Told before the
-     * next commit_begin, which is then not called. Exclusive. NULL: it is enough. */
+     * rest on all that was stored, the layout makes no more of them (volume_fail). Told in the
+     * fsync that reports it, or before the next commit_begin, which is then not called. Exclusive.
+     * NULL: it is enough. */
     void (*store_failed)(struct volume *volume, int error);
     /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
      * nothing but what the format needs. The core sets inode->size afterwards. LAYOUT_AGAIN: what

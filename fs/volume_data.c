@@ -373,6 +373,13 @@ int64_t volume_seek(struct inode *inode, uint64_t offset, int whence) {
 
 /* --- durability ------------------------------------------------------------------------------- */
 
+/* What the caller learns now the layout is not to learn later: there is no commit to tell it. */
+static void tell_failed_stores(struct volume *volume) {
+    pthread_rwlock_wrlock(&volume->lock);
+    (void)writeback_settle_stores(volume);
+    pthread_rwlock_unlock(&volume->lock);
+}
+
 int volume_fsync(struct inode *inode, bool data_only) {
     struct volume *volume = inode->volume;
     pthread_rwlock_t *lock = inode_data_lock(inode);
@@ -387,8 +394,11 @@ int volume_fsync(struct inode *inode, bool data_only) {
     pthread_rwlock_unlock(lock);
     int failed = page_cache_take_error(inode);
     if (!error)
-        error = failed ? failed
-                       : commit_wait(volume, inode, data_only ? COMMIT_FDATASYNC : COMMIT_FSYNC);
+        error = failed;
+    if (error)
+        tell_failed_stores(volume);
+    else
+        error = commit_wait(volume, inode, data_only ? COMMIT_FDATASYNC : COMMIT_FSYNC);
     volume_end_operation(volume);
     return error;
 }
