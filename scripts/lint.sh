@@ -52,7 +52,7 @@ cppcheck)
     done
     cppcheck --quiet --error-exitcode=1 --std=c11 -j "$(nproc)" -I . -D_GNU_SOURCE \
         --library=gnu,posix "${headers[@]}" -D'RB_GENERATE_INTERNAL(a,b,c,d,e)=' \
-        -D'RB_PROTOTYPE_INTERNAL(a,b,c,d,e)=' -D'RB_PROTOTYPE(a,b,c,d)=' --enable=warning,performance,portability --inline-suppr \
+        -D'RB_PROTOTYPE_INTERNAL(a,b,c,d,e)=' -D'RB_PROTOTYPE(a,b,c,d)=' -D'RB_GENERATE(a,b,c,d)=' --enable=warning,performance,portability --inline-suppr \
         --suppress=missingIncludeSystem --suppress=readdirCalled --suppress=autoVariables \
         --suppress=invalidFunctionArg --suppress=invalidFunctionArgBool --suppress=uninitvar \
         "${sources[@]}"

@@ -150,11 +150,12 @@ static int found_dat(struct segment_work *work, const struct nilfs_log_item *ite
 
 static void found_dead(struct segment_work *work, const struct nilfs_log_item *item,
                        const struct nilfs_life *life) {
-    bool single = item->cno == 0;
+    struct range ended = {0};
 
+    if (item->cno != 0) /* else of no checkpoint: cpfile's and sufile's */
+        ended = (struct range){life->start, life->end};
     work->dead[work->dead_count] = item->vblock;
-    work->ended[work->dead_count++] =
-        single ? (struct range){0} : (struct range){life->start, life->end};
+    work->ended[work->dead_count++] = ended;
 }
 
 /* The format's rule. A life that ends in the checkpoint it began in is of none. */

@@ -139,8 +139,8 @@ static int list_checkpoints(struct nilfs *nilfs, uint64_t cookie, dir_visit visi
             return 0;
         if (error)
             return error;
-        struct dir_entry entry = {name, checkpoint_name(&found, name), root_of(found.cno), S_IFDIR,
-                                  COOKIE(found.cno)};
+        uint32_t length = checkpoint_name(&found, name);
+        struct dir_entry entry = {name, length, root_of(found.cno), S_IFDIR, COOKIE(found.cno)};
         if (!visit(context, &entry))
             return 0;
     }
