@@ -110,7 +110,7 @@ static int wait_for_image(const struct mounted *mounted) {
         result = flock(image, LOCK_SH);
     while (result != 0 && errno == EINTR);
     if (result == 0 && mounted->read_only)
-        for (int i = 0; i < 100 && flock(image, LOCK_EX | LOCK_NB) != 0; i++)
+        for (int i = 0; i < 500 && flock(image, LOCK_EX | LOCK_NB) != 0; i++)
             nanosleep(&pause, NULL);
     close(image);
     return result == 0 ? TOOL_DONE
