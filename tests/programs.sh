@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced by tests/integration/programs_*.sh, which run real programs on a mount of every type that
-# the program under test has: a new layout is in them without a change here.
+# Sourced by tests/integration/programs_*.sh, which run real programs on a mount of every layout that
+# the program under test has: a new layout is in them without a change here. In `make check` a layout
+# is represented by the last of its types, which has the most in it (ext: ext4); with
+# LAYOUTFS_TEST_FACTOR above 1 all types are.
 #
 # LAYOUTFS_TEST_TYPES chooses the types. "kernel:ext4" among them is the kernel's own ext4 on a loop
 # device, the judge of whether a test asks for the right thing.
@@ -22,6 +24,14 @@ list_types() {
 import json, sys
 for layout in json.load(sys.stdin)["layouts"]:
     for type in layout["types"]: print(type["name"])'
+}
+
+# The types to be tested.
+chosen_types() {
+    layoutfs options --json | python3 -c '
+import json, sys
+for layout in json.load(sys.stdin)["layouts"]:
+    for type in layout["types"][0 if int(sys.argv[1]) > 1 else -1:]: print(type["name"])' "$factor"
 }
 
 # programs_mount SIZE: an empty filesystem on $mount_point.
@@ -79,7 +89,7 @@ on_every_type() {
     mkdir -p "$mount_point" "$image_directory"
     # In memory, as the programs here wait for the disk thousands of times.
     [ "$(id -u)" -ne 0 ] || mount -t tmpfs -o size=2G images "$image_directory" 2>/dev/null || true
-    for type in ${LAYOUTFS_TEST_TYPES:-$(list_types)}; do
+    for type in ${LAYOUTFS_TEST_TYPES:-$(chosen_types)}; do
         before=$SECONDS
         programs_mount "$size"
         ("$body")

@@ -21,7 +21,7 @@ for command in mkfs mount umount ls cat cp rm mkdir check clean show explain sna
     expect_exit 2 layoutfs $command --no-such-option
 done
 layoutfs help | sed -n 's/^  \([a-z]*\) .*/\1/p' >commands.txt
-[ "$(wc -l <commands.txt)" -eq 17 ] || fail "the help lists $(wc -l <commands.txt) commands"
+[ "$(wc -l <commands.txt)" -eq 18 ] || fail "the help lists $(wc -l <commands.txt) commands"
 expect_exit 0 layoutfs --version
 expect_text '^layoutfs [0-9]+\.[0-9]+' out
 
