@@ -34,7 +34,7 @@ struct buffer {
     bool loading;     /* the core's: somebody is reading it in */
     bool dirty;
     bool pinned;           /* the layout's: not to be written or evicted yet (a journal's, say) */
-    bool checked;          /* the layout's: contents were validated since they were read */
+    _Atomic bool checked;  /* the layout's: contents were validated since they were read */
     bool changed;          /* the layout's journal: in the running transaction */
     uint64_t logged;       /* the layout's journal: the last transaction that has it, 0: none */
     struct inflight *read; /* the core's: the prefetch it arrives with, or NULL */

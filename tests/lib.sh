@@ -60,6 +60,17 @@ kernel_mount() {
     }
 }
 
+# umount ARGUMENTS...: as the command, and waits until no loop device has a file of this test: one
+# beside it that has just copied all mounts into a namespace of its own keeps them alive, and what
+# they have not written unwritten, for a while.
+umount() {
+    command umount "$@" || return
+    for _ in {1..100}; do
+        losetup -n -l -O BACK-FILE 2>/dev/null | grep -F "$PWD/" >/dev/null || return 0
+        sleep 0.1
+    done
+}
+
 # layoutfs ARGUMENTS...: the program under test.
 layoutfs() {
     "$LAYOUTFS" "$@"

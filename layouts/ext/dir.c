@@ -198,7 +198,8 @@ int ext_dir_block_get(struct inode *dir, uint64_t logical, struct buffer **buffe
                            "directory inode %" PRIu64 ", block %" PRIu64 ": entry at byte %u: %s",
                            dir->ino, logical, offset, fault);
     }
-    (*buffer)->checked |= (*buffer)->purpose == PURPOSE_DIR;
+    if (!(*buffer)->checked && (*buffer)->purpose == PURPOSE_DIR)
+        (*buffer)->checked = true;
     return 0;
 }
 

@@ -302,7 +302,8 @@ static int xattr_block_get(struct inode *inode, struct buffer **buffer) {
              !ext_xattr_checksum_valid(&ext->geometry, block, header))
         fault = "another checksum";
     if (!fault) {
-        (*buffer)->checked |= (*buffer)->purpose == PURPOSE_XATTR;
+        if (!(*buffer)->checked && (*buffer)->purpose == PURPOSE_XATTR)
+            (*buffer)->checked = true;
         return 0;
     }
     buffer_put(*buffer);

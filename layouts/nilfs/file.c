@@ -568,7 +568,7 @@ int nilfs_node_read(struct nilfs_file *file, uint64_t pointer, uint32_t level,
         rc = node_check(file, view->buffer);
     if (rc)
         nilfs_view_put(view);
-    else if (!block)
+    else if (!block && !view->buffer->checked)
         view->buffer->checked = true;
     return rc;
 }
