@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/fuse_protocol.h"
@@ -71,10 +72,17 @@ static int run_fusermount(const char *mount_point, bool lazy) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
 }
 
+/* Who looks at all mounts, or at what processes have open, holds a mount for an instant: one that
+ * is still in use after half a second is somebody's. */
 int fuse_unmount(const char *mount_point, bool lazy) {
-    if (umount2(mount_point, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
-        return 0;
-    return errno == EPERM ? run_fusermount(mount_point, lazy) : -errno;
+    const struct timespec pause = {.tv_nsec = 25000000};
+
+    for (int attempts = 20; umount2(mount_point, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) != 0;) {
+        if (errno != EBUSY || --attempts == 0)
+            return errno == EPERM ? run_fusermount(mount_point, lazy) : -errno;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
 }
 
 /* --- reading and writing the session's descriptor -------------------------------------------- */

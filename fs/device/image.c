@@ -21,12 +21,15 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/device/device.h"
 #include "fs/device/stack.h"
 
 #define VECTOR_WINDOW 64 /* pieces given to one system call */
+#define LOCK_ATTEMPTS 20
+#define LOCK_GRACE_NS 500000000L
 
 struct image {
     struct device device;
@@ -146,6 +149,23 @@ static int image_check_type(struct image *image, const char *path, bool create) 
     return 0;
 }
 
+/* Who looks at /proc/PID/fd keeps a file, and so the lock of a process that has just ended, for an
+ * instant: one that lasts is somebody's. Else returns -1 and sets errno. */
+static int image_lock(const struct image *image, int how) {
+    const struct timespec pause = {.tv_nsec = LOCK_GRACE_NS / LOCK_ATTEMPTS};
+
+    for (int i = 1; flock(image->fd, how | LOCK_NB) != 0; i++) {
+        if (errno == EWOULDBLOCK && i == LOCK_ATTEMPTS)
+            errno = EBUSY;
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 static int image_open_and_lock(struct image *image, const char *path, unsigned flags) {
     bool lock = !(flags & DEVICE_NO_LOCK);
     int mode = O_CLOEXEC | (flags & DEVICE_READ_ONLY ? O_RDONLY : O_RDWR);
@@ -159,12 +179,9 @@ static int image_open_and_lock(struct image *image, const char *path, unsigned f
                           errno == EBUSY ? "is mounted or in use by another program" : NULL);
     if (!lock)
         return 0;
-    int how = flags & DEVICE_READ_ONLY ? LOCK_SH : LOCK_EX;
-    if (flock(image->fd, how | LOCK_NB) == 0)
+    if (image_lock(image, flags & DEVICE_READ_ONLY ? LOCK_SH : LOCK_EX) == 0)
         return 0;
-    if (errno == EWOULDBLOCK)
-        return image_fail(image, EBUSY, "is in use by another program");
-    return image_fail(image, errno, NULL);
+    return image_fail(image, errno, errno == EBUSY ? "is in use by another program" : NULL);
 }
 
 static int image_size_block_device(struct image *image, uint64_t wanted) {

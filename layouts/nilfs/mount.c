@@ -57,6 +57,15 @@ static void set_limits(const struct nilfs *nilfs, struct layout_limits *limits) 
     limits->time_max = (struct timestamp){INT64_MAX, (uint32_t)NS_PER_SEC - 1};
 }
 
+/* What the super block calls the volume, for whoever asks while a commit writes super blocks. */
+static void name_volume(struct nilfs *nilfs) {
+    const struct nilfs_disk_super *super = &nilfs->supers.copy[0];
+
+    static_assert(sizeof(nilfs->label) == sizeof(super->s_volume_name) + 1, "room for a NUL");
+    memcpy(nilfs->uuid, super->s_uuid, sizeof(nilfs->uuid));
+    memcpy(nilfs->label, super->s_volume_name, sizeof(super->s_volume_name));
+}
+
 /* Generations differ from mount to mount, so that an old file handle is known for one. */
 static uint32_t first_generation(const struct nilfs_disk_super *super) {
     uint32_t generation;
@@ -147,6 +156,7 @@ static int open_tree(struct nilfs *nilfs) {
     if (error)
         return error;
     tell_state(nilfs, clean, &found);
+    name_volume(nilfs);
     nilfs->next_generation = first_generation(&nilfs->supers.copy[0]);
     if (nilfs->options.recover && !nilfs->options.checkpoint)
         error = nilfs_recovery_roll_forward(nilfs, &found);
@@ -243,7 +253,6 @@ int nilfs_unmount(struct volume *volume) {
 int nilfs_statfs(struct volume *volume, struct volume_usage *usage) {
     struct nilfs *nilfs = nilfs_of(volume);
     const struct nilfs_geometry *g = &nilfs->geometry;
-    const struct nilfs_disk_super *super = &nilfs->supers.copy[0];
     uint64_t reserved = nilfs_reserved_segments(g) * g->segment_blocks;
     int error = nilfs_ifile_capacity(nilfs->ifile, &usage->inodes);
 
@@ -256,8 +265,7 @@ int nilfs_statfs(struct volume *volume, struct volume_usage *usage) {
     usage->inodes_free =
         usage->inodes > nilfs->inodes_count ? usage->inodes - nilfs->inodes_count : 0;
     usage->name_max = NAME_LENGTH_MAX;
-    memcpy(usage->uuid, super->s_uuid, sizeof(usage->uuid));
-    memcpy(usage->label, super->s_volume_name, sizeof(super->s_volume_name));
-    usage->label[sizeof(super->s_volume_name)] = '\0';
+    memcpy(usage->uuid, nilfs->uuid, sizeof(usage->uuid));
+    memcpy(usage->label, nilfs->label, sizeof(nilfs->label));
     return 0;
 }

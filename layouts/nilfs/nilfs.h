@@ -154,7 +154,9 @@ struct nilfs {
     struct buffer_cache *buffers;
     struct nilfs_geometry geometry;
     struct nilfs_options options;
-    struct nilfs_supers supers;
+    struct nilfs_supers supers; /* mounted: commit_write's, without the volume's lock */
+    uint8_t uuid[16];           /* as in the super blocks when it was mounted, as is: */
+    char label[81];
 
     struct nilfs_file *dat, *cpfile, *sufile; /* owned */
     struct nilfs_file *ifile; /* owned: of the live tree, or of options.checkpoint */
