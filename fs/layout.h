@@ -170,6 +170,7 @@ struct layout_limits {
 struct probe_result {
     int confidence;        /* 0: not this layout; 100: certain */
     const char *type;      /* the preset that describes it ("ext2", "ext3"), static */
+    bool recover;          /* not in order before a mount for writing has replayed its log */
     char description[128]; /* "ext2, 4096-byte blocks, label \"x\"" */
 };
 
@@ -433,7 +434,8 @@ struct layout {
     int (*clean)(struct volume *volume, struct clean_report *report);
 
     /* -- inspection; NULL: not offered -- */
-    /* Examines an unmounted volume. 0 also when things are wrong (see report). */
+    /* Examines an unmounted volume; one that is to be recovered first (probe_result.recover) as it
+     * is, which a caller hardly wants. 0 also when things are wrong (see report). */
     int (*check)(struct device *device, const struct log *log, struct check_report *report);
     /* *object: a new JSON object. `number`: which group, inode, block... Shared. */
     int (*describe)(struct volume *volume, enum describe_kind kind, uint64_t number,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "fs/device/fork.h"
 #include "tools/image.h"
 #include "tools/print.h"
 #include "tools/tool.h"
@@ -48,12 +49,74 @@ static void check_conclude(const struct check *check, const struct probe_result 
     }
 }
 
-static int check_device(struct check *check, const struct log *log, struct device *device) {
+static int check_incomplete(const struct check *check, int error) {
+    return tool_fail("%s: the check was not completed: %s", check->arguments.image,
+                     strerror(-error));
+}
+
+static int check_volume(struct check *check, const struct log *log, struct device *device,
+                        const struct layout *layout, const struct probe_result *probe) {
     struct check_report report = {
         .finding = check_finding,
         .context = check,
         .repair = check->repair,
     };
+    int error = layout->check(device, log, &report);
+
+    if (!error && check->repair)
+        error = device_flush(device);
+    if (error)
+        return check_incomplete(check, error);
+    check_conclude(check, probe, &report);
+    return report.wrong == report.repaired ? TOOL_DONE : TOOL_FAILED;
+}
+
+/* Mounts the volume and unmounts it; the log is replayed, and what a crash has left to do is done.
+ */
+static int recover(const struct check *check, const struct log *log, struct device *device) {
+    struct clock clock;
+    struct volume_config config = {.clock = &clock, .log = log};
+    struct volume *volume;
+    int error = device_open_borrowed(device, &config.device);
+
+    if (error)
+        return check_incomplete(check, error);
+    clock_init_virtual(&clock, NULL); /* without a thread of its own, which a fork could not bear */
+    clock.epoch = clock_calendar(device->clock);
+    config.device->clock = &clock;
+    error = volume_open(&config, &volume);
+    if (error)
+        device_close(config.device);
+    else
+        error = volume_close(volume);
+    return error ? tool_fail("%s: the volume cannot be recovered: %s", check->arguments.image,
+                             strerror(-error))
+                 : TOOL_DONE;
+}
+
+/* A log that was not replayed: what lies around it is not in order, and need not be. The volume is
+ * examined as a mount will find it; for that the image is changed only to be repaired. */
+static int check_recovered(struct check *check, const struct log *log, struct device *device,
+                           const struct layout *layout, const struct probe_result *probe) {
+    struct device *recovered = device;
+    int error = check->repair ? 0 : device_open_fork(device, &recovered);
+
+    if (error)
+        return check_incomplete(check, error);
+    check_finding(check, CHECK_NOTE,
+                  check->repair
+                      ? "the journal was not replayed; that is done first"
+                      : "the journal has not been replayed: examined is what the volume will be "
+                        "then; to replay it, mount the volume once");
+    int code = recover(check, log, recovered);
+    if (code == TOOL_DONE)
+        code = check_volume(check, log, recovered, layout, probe);
+    if (recovered != device)
+        device_close(recovered);
+    return code;
+}
+
+static int check_device(struct check *check, const struct log *log, struct device *device) {
     struct probe_result probe;
     const struct layout *layout;
     int error = layout_probe(device, &layout, &probe);
@@ -62,14 +125,7 @@ static int check_device(struct check *check, const struct log *log, struct devic
         return TOOL_FAILED;
     if (!layout->check)
         return tool_fail("%s: %s images cannot be checked", check->arguments.image, probe.type);
-    error = layout->check(device, log, &report);
-    if (!error && check->repair)
-        error = device_flush(device);
-    if (error)
-        return tool_fail("%s: the check was not completed: %s", check->arguments.image,
-                         strerror(-error));
-    check_conclude(check, &probe, &report);
-    return report.wrong == report.repaired ? TOOL_DONE : TOOL_FAILED;
+    return (probe.recover ? check_recovered : check_volume)(check, log, device, layout, &probe);
 }
 
 enum { KEY_JSON = 0x100, KEY_REPAIR };

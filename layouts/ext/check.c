@@ -16,6 +16,7 @@
 
 #include "fs/bitmap.h"
 #include "layouts/ext/checksum.h"
+#include "layouts/ext/journal.h"
 
 #define CHECK_CACHE_BYTES (32u << 20)
 
@@ -278,6 +279,22 @@ static int check_space(struct check *check) {
     return 0;
 }
 
+/* --- the journal ------------------------------------------------------------------------------ */
+
+/* Its file is found as a mount finds it. What a mount would complain of is a finding, and stays
+ * one: nothing is mended that rests on it. */
+static int check_journal(struct check *check) {
+    struct ext *ext = &check->ext;
+    struct ext_log log;
+    if (!(ext->geometry.compat & EXT_COMPAT_HAS_JOURNAL) ||
+        le32_load(ext->super.s_journal_inum) == 0)
+        return 0;
+    int rc = ext_log_open(ext, &log);
+    if (rc == 0)
+        ext_log_close(&log);
+    return rc == -EUCLEAN || rc == -ENOTSUP ? 0 : rc;
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void descriptor_wrong(void *context, uint32_t group, uint64_t block, const char *why) {
@@ -290,6 +307,7 @@ static int check_open(struct check *check) {
     struct volume *volume = &check->volume;
     ext->volume = volume;
     volume->layout_data = ext;
+    ext->errors = EXT_ERRORS_CONTINUE;
     int rc = ext_super_read(volume->device, volume->log, &ext->super);
     if (rc == 0 && le16_load(ext->super.s_magic) == EXT_MAGIC)
         rc = ext_features_check(&ext->super, !check->report->repair, volume->name, volume->log);
@@ -301,6 +319,7 @@ static int check_open(struct check *check) {
                                  ext->geometry.block_size, &ext->buffers);
     if (rc < 0)
         return rc;
+    volume->limits.file_size_max = ext_file_size_max(ext);
     check->groups = calloc(ext->geometry.groups, sizeof(*check->groups));
     if (!check->groups)
         return -ENOMEM;
@@ -315,7 +334,9 @@ static int check_volume(struct check *check) {
         note(check, "super block: the volume was not unmounted");
     if (check->ext.geometry.incompat & EXT_INCOMPAT_RECOVER)
         note(check, "super block: the journal is to be replayed first; mount the volume once");
-    int rc = check_inodes(check);
+    int rc = check_journal(check);
+    if (rc == 0)
+        rc = check_inodes(check);
     if (rc == 0)
         rc = check_directories(check);
     if (rc == 0)

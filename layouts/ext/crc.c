@@ -104,6 +104,16 @@ uint32_t ext_crc32c(uint32_t crc, const void *data, size_t length) {
 
 #endif
 
+uint32_t ext_crc32_be(uint32_t crc, const void *data, size_t length) {
+    static const uint32_t table[256] = ROW(0x04C11DB7, 0x09823B6E, 0x130476DC, 0x2608EDB8,
+                                           0x4C11DB70, 0x9823B6E0, 0x34867077, 0x690CE0EE);
+    const uint8_t *bytes = data;
+
+    for (; length > 0; bytes++, length--)
+        crc = crc << 8 ^ table[crc >> 24 ^ *bytes];
+    return crc;
+}
+
 /* Only group descriptors have it, some 60 bytes each: bit by bit will do. */
 uint16_t ext_crc16(uint16_t crc, const void *data, size_t length) {
     const uint8_t *bytes = data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/ext, the bottom. The two cyclic redundancy checks of the format, as plain
+ * Layer: layouts/ext, the bottom. The cyclic redundancy checks of the format, as plain
  * continuations: no inversion before or after, so that crc(crc(start, a), b) is that of a and b in
  * one piece. The format starts with all ones.
  */
@@ -16,6 +16,9 @@
 uint32_t ext_crc32c(uint32_t crc, const void *data, size_t length);
 /* The same without the processor's instruction, for the test that both agree. */
 uint32_t ext_crc32c_by_table(uint32_t crc, const void *data, size_t length);
+/* IEEE 802.3's polynomial 0x04C11DB7, highest bit first ("CRC-32/BZIP2" before its last
+ * inversion). */
+uint32_t ext_crc32_be(uint32_t crc, const void *data, size_t length);
 /* x^16 + x^15 + x^2 + 1, bit-reversed 0xA001 ("CRC-16/ARC"). */
 uint16_t ext_crc16(uint16_t crc, const void *data, size_t length);
 

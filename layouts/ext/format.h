@@ -25,6 +25,8 @@ enum {
     EXT_FIRST_INO_REV0 = 11,
 };
 
+#define EXT_JOURNAL_BACKUP_BLOCKS 1u /* s_jnl_backup_type */
+
 struct ext_disk_super {
     le32 s_inodes_count;
     le32 s_blocks_count;
@@ -70,12 +72,12 @@ struct ext_disk_super {
     le32 s_last_orphan;
     le32 s_hash_seed[4];
     uint8_t s_def_hash_version; /* enum ext_hash_version */
-    uint8_t s_jnl_backup_type;
+    uint8_t s_jnl_backup_type;  /* EXT_JOURNAL_BACKUP_BLOCKS: s_jnl_blocks says something */
     le16 s_desc_size;
     le32 s_default_mount_opts;
     le32 s_first_meta_bg;
     le32 s_mkfs_time;
-    le32 s_jnl_blocks[17];
+    le32 s_jnl_blocks[17]; /* the journal inode's i_block, i_size_high, i_size */
     le32 s_blocks_count_hi;
     le32 s_r_blocks_count_hi;
     le32 s_free_blocks_count_hi;

@@ -47,7 +47,8 @@ struct ext_log {
     uint32_t first, end; /* the ring, in blocks of the file */
     struct ext_disk_journal_super super;
     uint32_t compat, incompat;
-    bool checksums; /* CSUM_V2 or V3 */
+    bool checksums; /* CSUM_V2 or V3: one a block */
+    bool sums;      /* without them, COMPAT_CHECKSUM: one a transaction, in its commit block */
     uint32_t seed;  /* what their checksums start from */
     uint32_t tag_size;
 };

@@ -115,7 +115,7 @@ static void journal_announce(struct inode *inode) {
     ext_feature_announce(ext, &ext->geometry.compat, &super->s_feature_compat,
                          EXT_COMPAT_HAS_JOURNAL);
     le32_store(&super->s_journal_inum, EXT_JOURNAL_INO);
-    super->s_jnl_backup_type = 1;
+    super->s_jnl_backup_type = EXT_JOURNAL_BACKUP_BLOCKS;
     if (le32_load(super->s_overhead_clusters) != 0)
         le32_store(&super->s_overhead_clusters,
                    le32_load(super->s_overhead_clusters) +

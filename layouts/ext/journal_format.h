@@ -47,7 +47,7 @@ enum ext_journal_incompat {
     EXT_JOURNAL_INCOMPAT_CSUM_V3 = 0x10,
     EXT_JOURNAL_INCOMPAT_FAST_COMMIT = 0x20,
 };
-#define EXT_JOURNAL_CHECKSUM_CRC32  1u /* h_chksum_type of COMPAT_CHECKSUM */
+#define EXT_JOURNAL_CHECKSUM_CRC32  1u /* h_chksum_type of COMPAT_CHECKSUM, h_chksum_size 4 */
 #define EXT_JOURNAL_CHECKSUM_CRC32C 4u /* s_checksum_type */
 
 struct ext_disk_journal_super {
@@ -114,8 +114,9 @@ struct ext_disk_journal_commit {
     uint8_t h_chksum_type;
     uint8_t h_chksum_size;
     uint8_t h_padding[2];
-    be32
-        h_chksum[8]; /* [0]: with CSUM_V2 or V3 of this block; with COMPAT_CHECKSUM of all before */
+    be32 h_chksum[8]; /* [0]: with CSUM_V2 or V3 of this block (crc32c). Else, when type and size
+                         are not 0: of the transaction's descriptors and logged blocks, as they
+                         stand in the log, revoke blocks not included (crc32, highest bit first) */
     be64 h_commit_sec;
     be32 h_commit_nsec;
 };

@@ -197,6 +197,7 @@ static void log_set_format(struct ext_log *log) {
     log->compat = be32_load(log->super.s_feature_compat);
     log->incompat = be32_load(log->super.s_feature_incompat);
     log->checksums = log->incompat & (EXT_JOURNAL_INCOMPAT_CSUM_V2 | EXT_JOURNAL_INCOMPAT_CSUM_V3);
+    log->sums = !log->checksums && log->compat & EXT_JOURNAL_COMPAT_CHECKSUM;
     log->seed = ext_crc32c(EXT_CRC_START, log->super.s_uuid, sizeof(log->super.s_uuid));
     if (log->incompat & EXT_JOURNAL_INCOMPAT_CSUM_V3)
         log->tag_size = sizeof(struct ext_disk_journal_tag3);
@@ -276,28 +277,78 @@ int ext_log_super_write(struct ext_log *log, uint32_t start, uint32_t sequence) 
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static int log_load(struct ext *ext, struct inode *inode, struct ext_log *log) {
-    uint64_t file_blocks = inode->size >> ext->geometry.block_bits;
+static int log_inode_load(struct ext *ext, struct inode *inode) {
     int rc = ext_inode_load_any(inode);
+    uint64_t blocks = inode->size >> ext->geometry.block_bits;
 
     if (rc == -ESTALE)
-        rc = log_wrong(ext, "journal (inode %" PRIu64 "): the inode is not in use", inode->ino);
-    if (rc < 0)
-        return rc;
-    file_blocks = inode->size >> ext->geometry.block_bits;
-    if (!S_ISREG(inode->mode) || file_blocks < 2 || file_blocks > UINT32_MAX)
+        return log_wrong(ext, "journal (inode %" PRIu64 "): the inode is not in use", inode->ino);
+    if (rc == 0 && (!S_ISREG(inode->mode) || blocks < 2 || blocks > UINT32_MAX))
         return log_wrong(ext,
                          "journal (inode %" PRIu64 "): mode 0%o, %" PRIu64
                          " blocks; expected a regular file of 2 blocks or more",
-                         inode->ino, inode->mode, file_blocks);
-    rc = log_map(ext, inode, log, 1);
+                         inode->ino, inode->mode, blocks);
+    return rc;
+}
+
+/* Takes up the journal in the file that the inode describes. */
+static int log_take_up(struct ext *ext, struct inode *inode, struct ext_log *log) {
+    int rc = log_map(ext, inode, log, 1);
+
     if (rc == 0)
         rc = device_read(log->device, log->runs[0].physical * log->block_size, &log->super,
                          sizeof(log->super), PURPOSE_JOURNAL);
     if (rc == 0)
-        rc = super_check(ext, log, file_blocks);
+        rc = super_check(ext, log, inode->size >> ext->geometry.block_bits);
     log->run_count = 0;
-    return rc < 0 ? rc : log_map(ext, inode, log, be32_load(log->super.s_maxlen));
+    if (rc == 0)
+        rc = log_map(ext, inode, log, be32_load(log->super.s_maxlen));
+    return rc;
+}
+
+/* Describes the journal's file by the copy that the super block has of the inode's map and size.
+ * False: there is none, or it says what the inode does. */
+static bool log_inode_restore(struct ext *ext, struct inode *inode) {
+    const struct ext_disk_super *super = &ext->super;
+    struct ext_inode *file = ext_inode_of(inode);
+    uint64_t size = (uint64_t)le32_load(super->s_jnl_blocks[15]) << 32;
+    uint32_t block[EXT_BLOCK_SLOTS];
+    bool extents =
+        le16_load(((const struct ext_disk_extent_header *)super->s_jnl_blocks)->eh_magic) ==
+        EXT_EXTENT_MAGIC;
+
+    size |= le32_load(super->s_jnl_blocks[16]);
+    for (int i = 0; i < EXT_BLOCK_SLOTS; i++)
+        block[i] = le32_load(super->s_jnl_blocks[i]);
+    if (extents)
+        memcpy(block, super->s_jnl_blocks, sizeof(block));
+    if (inode->ino != EXT_JOURNAL_INO || super->s_jnl_backup_type != EXT_JOURNAL_BACKUP_BLOCKS ||
+        size >> ext->geometry.block_bits < 2 || size >> ext->geometry.block_bits > UINT32_MAX ||
+        (S_ISREG(inode->mode) && inode->size == size &&
+         extents == ((inode->flags & EXT_INODE_EXTENTS) != 0) &&
+         memcmp(file->block, block, sizeof(block)) == 0))
+        return false;
+    ext_inode_evict(inode);
+    inode->mode = S_IFREG | 0600;
+    inode->flags = extents ? EXT_INODE_EXTENTS : 0;
+    inode->size = size;
+    memcpy(file->block, block, sizeof(block));
+    return true;
+}
+
+static int log_load(struct ext *ext, struct inode *inode, struct ext_log *log) {
+    int rc = log_inode_load(ext, inode);
+
+    if (rc == 0)
+        rc = log_take_up(ext, inode, log);
+    if (rc != -EUCLEAN || !log_inode_restore(ext, inode))
+        return rc;
+    (void)ext_corrupt(ext,
+                      "journal (inode %" PRIu64 "): the copy of its map in the super block is used "
+                      "instead; run e2fsck -f",
+                      inode->ino);
+    log->run_count = 0;
+    return log_take_up(ext, inode, log);
 }
 
 int ext_log_open(struct ext *ext, struct ext_log *log) {

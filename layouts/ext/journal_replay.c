@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layouts/ext/crc.h"
 #include "layouts/ext/journal.h"
 
 enum pass { PASS_SCAN, PASS_REVOKE, PASS_REPLAY };
@@ -32,6 +33,7 @@ struct reading {
     uint32_t block, sequence; /* where it is */
     uint32_t left;            /* blocks that may still be read */
     uint32_t end_sequence;    /* the scan's answer */
+    uint32_t sum;             /* of the transaction so far, where the log has such */
     const char *doubt;        /* what is wrong with the transaction, which may be unfinished */
     char *control, *data;     /* owned: a block each */
     struct revoked *table;    /* owned: open addressing, sequence of the last; block 0: free */
@@ -170,6 +172,22 @@ static bool data_checksum_valid(const struct reading *reading, const struct tag 
     return crc == tag->checksum;
 }
 
+static void sum_add(struct reading *reading, const char *block) {
+    if (reading->pass == PASS_SCAN && reading->log->sums)
+        reading->sum = ext_crc32_be(reading->sum, block, reading->log->block_size);
+}
+
+/* The commit block's sum over its transaction, which Linux writes, or leaves out. */
+static bool sum_valid(const struct reading *reading) {
+    const struct ext_disk_journal_commit *commit = (const void *)reading->control;
+    uint32_t sum = be32_load(commit->h_chksum[0]);
+
+    if (commit->h_chksum_type == 0 && commit->h_chksum_size == 0 && sum == 0)
+        return true;
+    return commit->h_chksum_type == EXT_JOURNAL_CHECKSUM_CRC32 &&
+           commit->h_chksum_size == sizeof(sum) && sum == reading->sum;
+}
+
 /* What speaks against applying the block of the log that the tag describes is only in doubt: the
  * transaction may turn out to be one that a crash has cut off. */
 static int tag_check(struct reading *reading, const struct tag *tag) {
@@ -177,11 +195,13 @@ static int tag_check(struct reading *reading, const struct tag *tag) {
 
     if (tag->home < replay->first_block || tag->home >= replay->blocks_count)
         reading->doubt = "a block of it is to go home outside the volume";
-    if (!reading->log->checksums)
+    if (!reading->log->checksums && !reading->log->sums)
         return 0;
     int rc = ext_log_read(reading->log, reading->block, reading->data);
     if (rc == 0 && !data_checksum_valid(reading, tag))
         reading->doubt = "a block of it differs from its checksum";
+    if (rc == 0)
+        sum_add(reading, reading->data);
     return rc;
 }
 
@@ -211,6 +231,7 @@ static int descriptor(struct reading *reading) {
     struct tag tag = {0};
     int rc = 1;
 
+    sum_add(reading, reading->control);
     while (rc == 1 && !(tag.flags & EXT_JOURNAL_TAG_LAST) && tag_next(reading, &at, &tag)) {
         if (reading->left == 0)
             return reading->pass == PASS_SCAN ? 0 : -EUCLEAN;
@@ -253,11 +274,14 @@ static bool control_valid(const struct reading *reading, uint32_t *type) {
 /* A commit block. With asynchronous commits it says nothing about the blocks before it, which their
  * checksums must; else these were durable before it was written. */
 static int transaction_end(struct reading *reading) {
+    if (reading->pass == PASS_SCAN && reading->log->sums && !sum_valid(reading))
+        reading->doubt = "its blocks differ from the checksum in its commit block";
     if (reading->doubt && reading->log->incompat & EXT_JOURNAL_INCOMPAT_ASYNC_COMMIT)
         return 0;
     if (reading->doubt)
         return reading_bad(reading, reading->doubt);
     reading->sequence++;
+    reading->sum = EXT_CRC_START;
     return 1;
 }
 
@@ -291,6 +315,7 @@ static int run_pass(struct reading *reading, enum pass pass) {
     int rc;
 
     reading->pass = pass;
+    reading->sum = EXT_CRC_START;
     reading->doubt = NULL; /* the scan's was about the transaction at which the log ends */
     reading->block = be32_load(log->super.s_start);
     reading->sequence = be32_load(log->super.s_sequence);
@@ -329,10 +354,10 @@ static int scan(struct reading *reading) {
     const struct ext_log *log = reading->log;
     int rc;
 
-    if (log->incompat & EXT_JOURNAL_INCOMPAT_ASYNC_COMMIT && !log->checksums) {
+    if (log->incompat & EXT_JOURNAL_INCOMPAT_ASYNC_COMMIT && !log->checksums && !log->sums) {
         log_error(log->messages,
-                  "%s: journal: feature \"async_commit\" without checksums of version 2 or 3: what "
-                  "is committed cannot be told; run e2fsck",
+                  "%s: journal: feature \"async_commit\" without checksums: what is committed "
+                  "cannot be told; run e2fsck",
                   log->name);
         return -ENOTSUP;
     }

@@ -59,6 +59,7 @@ int ext_probe(struct device *device, struct probe_result *result) {
     const char *member = member_name(&super);
     result->type = member;
     result->confidence = plausible ? 100 : 30;
+    result->recover = le32_load(super.s_feature_incompat) & EXT_INCOMPAT_RECOVER;
     int length = snprintf(result->description, sizeof(result->description), "%s, %u-byte blocks",
                           member, 1024u << (le32_load(super.s_log_block_size) & 7));
     if (super.s_volume_name[0])

@@ -7,7 +7,8 @@
  *
  * Where the structures lie is learnt by tracing the device while the sound volume is walked, so the
  * mutator knows no format: each request says what it is for. A mutant is named by its number: seed,
- * subject and number make it again (LAYOUTFS_TEST_SEED, and LAYOUTFS_TEST_MUTANT=number for one).
+ * subject and number make it again (LAYOUTFS_TEST_SEED, LAYOUTFS_TEST_SUBJECT=type for its subjects
+ * alone, and LAYOUTFS_TEST_MUTANT=number for one mutant of each).
  *
  * A format with checksums has them set again after most mutations, by the subject's `repair`: else
  * the code behind a checksum would never meet damage.
@@ -667,8 +668,11 @@ END_TEST
 
 int main(void) {
     TCase *cases = tcase_create("mutants");
+    const char *only = getenv("LAYOUTFS_TEST_SUBJECT");
     tcase_set_timeout(cases, 3600);
-    tcase_add_loop_test(cases, test_mutants, 0, SUBJECT_COUNT);
+    for (int i = 0; i < SUBJECT_COUNT; i++)
+        if (!only || strcmp(only, subjects[i].type) == 0)
+            tcase_add_loop_test(cases, test_mutants, i, i + 1);
     Suite *suite = suite_create("hostile");
     suite_add_tcase(suite, cases);
     return fixture_run(suite);

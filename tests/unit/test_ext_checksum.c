@@ -27,6 +27,7 @@ START_TEST(vectors) {
     ck_assert_uint_eq(~ext_crc32c(EXT_CRC_START, ones, 32), 0x62A8AB43u);
     ck_assert_uint_eq(~ext_crc32c(EXT_CRC_START, rising, 32), 0x46DD794Eu);
     ck_assert_uint_eq(~ext_crc32c(EXT_CRC_START, "123456789", 9), 0xE3069283u);
+    ck_assert_uint_eq(~ext_crc32_be(EXT_CRC_START, "123456789", 9), 0xFC891918u);
     ck_assert_uint_eq(ext_crc16(0, "123456789", 9), 0xBB3Du);
     ck_assert_uint_eq(ext_crc32c(7, "", 0), 7);
 }
