@@ -97,7 +97,7 @@ static void note_finding(void *context, enum check_severity severity, const char
 
 static bool check(struct examiner *examiner, char *why) {
     struct check_context context = {0};
-    struct check_report report = {.finding = note_finding, .context = &context};
+    struct check_report report = {.finding = note_finding, .context = &context, .contents = true};
     int error = examiner->base->layout->check(examiner->device, &examiner->errors, &report);
 
     if (error)

@@ -196,6 +196,7 @@ struct check_report {
     void (*progress)(void *context, uint64_t done, uint64_t total); /* may be NULL */
     void *context;
     bool repair;       /* in: mend what can be mended */
+    bool contents;     /* in: files' contents, too, where the format has checksums of them */
     uint64_t wrong;    /* out: findings of CHECK_WRONG */
     uint64_t repaired; /* out: of which mended */
 };

@@ -13,7 +13,7 @@
 
 struct check {
     struct image_arguments arguments;
-    bool json, repair;
+    bool json, repair, contents;
     json_t *findings; /* with json: what was found, as objects */
 };
 
@@ -60,6 +60,7 @@ static int check_volume(struct check *check, const struct log *log, struct devic
         .finding = check_finding,
         .context = check,
         .repair = check->repair,
+        .contents = check->contents,
     };
     int error = layout->check(device, log, &report);
 
@@ -128,9 +129,13 @@ static int check_device(struct check *check, const struct log *log, struct devic
     return (probe.recover ? check_recovered : check_volume)(check, log, device, layout, &probe);
 }
 
-enum { KEY_JSON = 0x100, KEY_REPAIR };
+enum { KEY_JSON = 0x100, KEY_REPAIR, KEY_CONTENTS };
 
 static const struct argp_option check_options[] = {
+    {"contents", KEY_CONTENTS, NULL, 0,
+     "Examine files' contents, too, where the format has checksums of them: all that is in use is "
+     "read",
+     0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
     {"repair", KEY_REPAIR, NULL, 0, "Mend what can be mended", 0},
     {0},
@@ -142,6 +147,9 @@ static error_t check_parse(int key, char *argument, struct argp_state *state) {
     switch (key) {
     case KEY_JSON:
         check->json = true;
+        return 0;
+    case KEY_CONTENTS:
+        check->contents = true;
         return 0;
     case KEY_REPAIR:
         check->repair = true;

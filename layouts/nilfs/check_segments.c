@@ -132,6 +132,21 @@ static void check_unlogged(struct nilfs_check *check, uint64_t segment, const ui
                           segment, count, segment * blocks + first);
 }
 
+/* A log is written once and stays as it is while its segment is in use. */
+static int check_contents(struct nilfs_check *check, const struct nilfs_log_head *head,
+                          uint64_t segment) {
+    struct nilfs_log_head again;
+    const char *reason;
+    bool valid;
+    int error = nilfs_log_read(check->volume.device, &check->nilfs->geometry, head->block,
+                               NILFS_CHECK_DATA, &again, &valid, &reason);
+
+    if (!error && !valid)
+        nilfs_check_wrong(check, "segment %" PRIu64 ": the log at block %" PRIu64 ": %s", segment,
+                          head->block, reason);
+    return error;
+}
+
 /* The logs of a segment that has `blocks` written. */
 static int check_logs(struct nilfs_check *check, uint64_t segment, uint32_t blocks) {
     const struct nilfs_geometry *g = &check->nilfs->geometry;
@@ -162,7 +177,9 @@ static int check_logs(struct nilfs_check *check, uint64_t segment, uint32_t bloc
                               segment, block, valid ? "it is longer than the sufile says" : reason);
             break;
         }
-        error = nilfs_log_items(check->volume.device, g, &head, visit, &logs);
+        error = check->report->contents ? check_contents(check, &head, segment) : 0;
+        if (!error)
+            error = nilfs_log_items(check->volume.device, g, &head, visit, &logs);
         sequence = head.sequence;
         block += head.blocks;
     }

@@ -492,7 +492,8 @@ static void run_mutant(const struct subject *subject, uint8_t *image, uint64_t s
     clock_init_virtual(&clock, NULL);
     ck_assert_int_eq(layout_find(subject->type, &layout, &type), 0);
     struct device *device = flat_open(image, size, &clock, &log);
-    struct check_report report = {.finding = ignore_finding, .repair = random % 4 == 0};
+    struct check_report report = {
+        .finding = ignore_finding, .repair = random % 4 == 0, .contents = random % 3 == 0};
     layout->check(device, &log, &report);
 
     voice.sentences = 0;

@@ -225,12 +225,12 @@ while read -r name; do
     crash*)
         cp "$name.img" ours.img
         "$manifest" -w ours.img >"$name.ours" || fail "$name cannot be recovered"
-        layoutfs check ours.img >check.log || fail "$name, recovered: $(cat check.log)"
+        layoutfs check --contents ours.img >check.log || fail "$name, recovered: $(cat check.log)"
         "$manifest" "$name.img" >again || fail "$name cannot be recovered in core"
         expect_same "$name.ours" again "$name recovered in core and on the disk"
         ;;
     *)
-        layoutfs check "$name.img" >check.log || fail "$name: $(cat check.log)"
+        layoutfs check --contents "$name.img" >check.log || fail "$name: $(cat check.log)"
         "$manifest" "$name.img" >"$name.ours" || fail "$name cannot be listed"
         ;;
     esac
@@ -264,13 +264,13 @@ for name in "${names[@]}"; do
     done
     "$manifest" "$name.img" >got || fail "$name cannot be read after the driver"
     expect_same "judged/$name.after" got "$name after the driver and its cleaner"
-    layoutfs check "$name.img" >check.log || fail "$name, after the driver: $(cat check.log)"
+    layoutfs check --contents "$name.img" >check.log || fail "$name, after the driver: $(cat check.log)"
     layoutfs snapshot list -a "$name.img" | awk 'NR > 1 { print $1 }' >numbers.ours
     awk 'NR > 1 { print $1 }' "judged/$name.lscp" >numbers.driver
     # Unmounting may make one more.
     diff numbers.driver numbers.ours | grep -q '^<' && fail "$name lost a checkpoint"
     # And goes on here.
     layoutfs mkdir "$name.img" /by-layoutfs || [ "$name" = full ] || fail "$name cannot be written to"
-    layoutfs check "$name.img" >check.log || fail "$name, at last: $(cat check.log)"
+    layoutfs check --contents "$name.img" >check.log || fail "$name, at last: $(cat check.log)"
 done
 echo "${#names[@]} histories: the driver reads what was written here, and the reverse"

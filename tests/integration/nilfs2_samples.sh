@@ -19,6 +19,7 @@ for sample in kernel 1k snapshots gc unclean; do
     xz -dc "$samples/$sample.img.xz" >$sample.img
     sha256sum $sample.img >before.sum
     expect_manifest $sample $sample.img
+    expect_exit 0 layoutfs check --contents $sample.img
     sha256sum --quiet -c before.sum || fail "a read-only mount changed $sample.img"
 done
 expect_manifest snapshots.cp3 snapshots.img cp=3

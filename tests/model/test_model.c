@@ -75,7 +75,7 @@ static void check_image(const struct subject *subject, const char *path,
     clock_init_wall(&clock);
     if (layout_find(subject->type, &layout, &type) || !layout->check)
         return;
-    struct check_report report = {.finding = finding, .context = &wrong};
+    struct check_report report = {.finding = finding, .context = &wrong, .contents = true};
     int error = device_open_image(path, DEVICE_READ_ONLY, 0, &clock, NULL, &device);
     if (!error) {
         error = layout->check(device, NULL, &report);

@@ -390,8 +390,9 @@ static void finding(void *context, enum check_severity severity, const char *tex
         snprintf(m->first, sizeof(m->first), "%s", text);
 }
 
-static void check_image(struct image *m, bool repair) {
-    struct check_report report = {.finding = finding, .context = m, .repair = repair};
+static void check_image(struct image *m, bool repair, bool contents) {
+    struct check_report report = {
+        .finding = finding, .context = m, .repair = repair, .contents = contents};
     struct device *device = device_of(m);
 
     m->wrong = m->notes = 0;
@@ -406,7 +407,7 @@ START_TEST(a_volume_in_use_is_right) {
     struct image *m = &good;
 
     make_image();
-    check_image(m, false);
+    check_image(m, false, true);
     ck_assert_msg(m->wrong == 0, "%s", m->first);
     ck_assert_uint_eq(m->notes, 1); /* that it was not unmounted */
 }
@@ -425,9 +426,36 @@ START_TEST(damage_is_found) {
     ck_assert_int_eq(volume_close(m.volume), 0);
     ck_assert_int_ne(memcmp(m.bytes, good.bytes, SIZE), 0);
     seal_logs(&m, seed);
-    check_image(&m, false);
+    check_image(&m, false, true);
     ck_assert_uint_gt(m.wrong, 0);
     ck_assert_msg(strstr(m.first, damage->expected) != NULL, "%s", m.first);
+}
+END_TEST
+
+/* A byte of a file that no structure depends on. */
+START_TEST(contents_are_compared) {
+    static struct image m;
+    struct inode *root, *dir, *file;
+    struct extent extent;
+
+    make_image();
+    m = good;
+    image_start(&m);
+    open_image(&m, NULL);
+    ck_assert_int_eq(volume_root(m.volume, &root), 0);
+    ck_assert_int_eq(volume_lookup(root, "dir", 3, &dir), 0);
+    ck_assert_int_eq(volume_lookup(dir, "file", 4, &file), 0);
+    ck_assert_int_eq(m.volume->layout->map(file, 100 * BLOCK, &extent), 0);
+    m.bytes[extent.device_offset + 100 * BLOCK - extent.offset] ^= 1;
+    volume_put(file, 1);
+    volume_put(dir, 1);
+    volume_put(root, 1);
+    ck_assert_int_eq(volume_close(m.volume), 0);
+    check_image(&m, false, false);
+    ck_assert_msg(m.wrong == 0, "%s", m.first);
+    check_image(&m, false, true);
+    ck_assert_uint_eq(m.wrong, 1);
+    ck_assert_msg(strstr(m.first, "the log's checksum does not hold") != NULL, "%s", m.first);
 }
 END_TEST
 
@@ -455,13 +483,13 @@ START_TEST(nameless_files_are_freed) {
     fixture_close(&f);
 
     uint64_t before = inodes_of(&m);
-    check_image(&m, false);
+    check_image(&m, false, true);
     ck_assert_msg(m.wrong == 0, "%s", m.first);
     ck_assert_uint_eq(m.notes, 2);
-    check_image(&m, true);
+    check_image(&m, true, true);
     ck_assert_msg(m.wrong == 0, "%s", m.first);
     ck_assert_uint_eq(inodes_of(&m), before - 1);
-    check_image(&m, false);
+    check_image(&m, false, true);
     ck_assert_msg(m.wrong == 0, "%s", m.first);
     ck_assert_uint_eq(m.notes, 0);
 }
@@ -473,6 +501,7 @@ int main(void) {
 
     tcase_add_test(tcase, a_volume_in_use_is_right);
     tcase_add_loop_test(tcase, damage_is_found, 0, sizeof(damages) / sizeof(*damages));
+    tcase_add_test(tcase, contents_are_compared);
     tcase_add_test(tcase, nameless_files_are_freed);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);

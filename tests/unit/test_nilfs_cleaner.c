@@ -93,7 +93,7 @@ static void tell(void *context, enum check_severity severity, const char *text) 
 }
 
 static void check_sound(struct rig *rig) {
-    struct check_report report = {.finding = tell};
+    struct check_report report = {.finding = tell, .contents = true};
 
     ck_assert_int_eq(nilfs_check(rig->fork, &rig->log, &report), 0);
     ck_assert_uint_eq(report.wrong, 0);
