@@ -20,13 +20,13 @@
 static uint32_t crc_le32(uint32_t crc, uint32_t value) {
     le32 bytes;
     le32_store(&bytes, value);
-    return ext_crc32c(crc, &bytes, sizeof(bytes));
+    return crc32c(crc, &bytes, sizeof(bytes));
 }
 
 static uint32_t crc_le64(uint32_t crc, uint64_t value) {
     le64 bytes;
     le64_store(&bytes, value);
-    return ext_crc32c(crc, &bytes, sizeof(bytes));
+    return crc32c(crc, &bytes, sizeof(bytes));
 }
 
 /* The bytes [0, size), with those of the field at `offset` taken for zeros. */
@@ -35,9 +35,9 @@ static uint32_t crc_without(uint32_t crc, const void *data, size_t size, size_t 
     static const uint8_t zeros[8];
     const uint8_t *bytes = data;
     size_t rest = offset + field_size;
-    crc = ext_crc32c(crc, bytes, offset);
-    crc = ext_crc32c(crc, zeros, field_size);
-    return ext_crc32c(crc, bytes + rest, size - rest);
+    crc = crc32c(crc, bytes, offset);
+    crc = crc32c(crc, zeros, field_size);
+    return crc32c(crc, bytes + rest, size - rest);
 }
 
 static uint32_t owner_seed(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation) {
@@ -48,7 +48,7 @@ void ext_checksum_identify(const struct ext_disk_super *super, struct ext_geomet
     if (geometry->incompat & EXT_INCOMPAT_CSUM_SEED)
         geometry->checksum_seed = le32_load(super->s_checksum_seed);
     else
-        geometry->checksum_seed = ext_crc32c(EXT_CRC_START, super->s_uuid, sizeof(super->s_uuid));
+        geometry->checksum_seed = crc32c(EXT_CRC_START, super->s_uuid, sizeof(super->s_uuid));
     geometry->uuid_crc16 = ext_crc16(UINT16_MAX, super->s_uuid, sizeof(super->s_uuid));
 }
 
@@ -60,7 +60,7 @@ static bool super_has_checksum(const struct ext_disk_super *super) {
 }
 
 static uint32_t super_checksum(const struct ext_disk_super *super) {
-    return ext_crc32c(EXT_CRC_START, super, offsetof(struct ext_disk_super, s_checksum));
+    return crc32c(EXT_CRC_START, super, offsetof(struct ext_disk_super, s_checksum));
 }
 
 void ext_super_checksum_set(struct ext_disk_super *super) {
@@ -112,7 +112,7 @@ static uint32_t bitmap_checksum(const struct ext_geometry *geometry, const void 
                                 uint32_t bits) {
     if (!ext_has_checksums(geometry))
         return 0;
-    uint32_t crc = ext_crc32c(geometry->checksum_seed, bitmap, bits / 8);
+    uint32_t crc = crc32c(geometry->checksum_seed, bitmap, bits / 8);
     return geometry->descriptor_size >= sizeof(struct ext_disk_group) ? crc : crc & UINT16_MAX;
 }
 
@@ -143,7 +143,7 @@ static uint32_t inode_checksum(const struct ext_geometry *geometry, uint64_t ino
     size_t size = geometry->inode_size - EXT_INODE_BASE_SIZE;
     if (inode_has_high(geometry, record))
         return crc_without(crc, rest, size, high - EXT_INODE_BASE_SIZE, field);
-    return ext_crc32c(crc, rest, size) & UINT16_MAX;
+    return crc32c(crc, rest, size) & UINT16_MAX;
 }
 
 void ext_inode_checksum_set(const struct ext_geometry *geometry, uint64_t ino,
@@ -197,7 +197,7 @@ static uint32_t dx_checksum(const struct ext_geometry *geometry, uint32_t seed, 
     const uint8_t *bytes = block;
     const struct ext_disk_dx_countlimit *header = (const void *)(bytes + entries_offset);
     size_t used = le16_load(header->count) * sizeof(struct ext_disk_dx_entry);
-    return crc_without(ext_crc32c(seed, block, entries_offset + used), bytes + tail_offset,
+    return crc_without(crc32c(seed, block, entries_offset + used), bytes + tail_offset,
                        sizeof(struct ext_disk_dx_tail),
                        offsetof(struct ext_disk_dx_tail, dt_checksum), sizeof(le32));
 }
@@ -229,7 +229,7 @@ static bool dir_checksum(const struct ext_geometry *geometry, uint64_t ino, uint
     const struct ext_disk_dir_tail *tail =
         (const void *)((const uint8_t *)block + dir_tail_offset(geometry));
     *offset = dir_tail_offset(geometry) + offsetof(struct ext_disk_dir_tail, checksum);
-    *checksum = ext_crc32c(seed, block, dir_tail_offset(geometry));
+    *checksum = crc32c(seed, block, dir_tail_offset(geometry));
     return le32_load(tail->inode) == 0 && le16_load(tail->rec_len) == sizeof(*tail) &&
            tail->name_len == 0 && tail->file_type == EXT_FT_CHECKSUM;
 }
@@ -261,7 +261,7 @@ static uint32_t extent_tail_offset(const void *block) {
 
 static uint32_t extent_checksum(const struct ext_geometry *geometry, uint64_t ino,
                                 uint32_t generation, const void *block) {
-    return ext_crc32c(owner_seed(geometry, ino, generation), block, extent_tail_offset(block));
+    return crc32c(owner_seed(geometry, ino, generation), block, extent_tail_offset(block));
 }
 
 void ext_extent_block_checksum_set(const struct ext_geometry *geometry, uint64_t ino,
@@ -309,8 +309,8 @@ static size_t orphan_tail_offset(const struct ext_geometry *geometry) {
 
 static uint32_t orphan_checksum(const struct ext_geometry *geometry, uint64_t ino,
                                 uint32_t generation, uint64_t number, const void *block) {
-    return ext_crc32c(crc_le64(owner_seed(geometry, ino, generation), number), block,
-                      orphan_tail_offset(geometry));
+    return crc32c(crc_le64(owner_seed(geometry, ino, generation), number), block,
+                  orphan_tail_offset(geometry));
 }
 
 void ext_orphan_checksum_set(const struct ext_geometry *geometry, uint64_t ino, uint32_t generation,
@@ -333,5 +333,5 @@ bool ext_orphan_checksum_valid(const struct ext_geometry *geometry, uint64_t ino
 bool ext_mmp_checksum_valid(const struct ext_geometry *geometry, const void *block) {
     const le32 *found = (const void *)((const uint8_t *)block + MMP_CHECKSUM_OFFSET);
     return !ext_has_checksums(geometry) ||
-           le32_load(*found) == ext_crc32c(geometry->checksum_seed, block, MMP_CHECKSUM_OFFSET);
+           le32_load(*found) == crc32c(geometry->checksum_seed, block, MMP_CHECKSUM_OFFSET);
 }

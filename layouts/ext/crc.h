@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Layer: layouts/ext, the bottom. The cyclic redundancy checks of the format, as plain
- * continuations: no inversion before or after, so that crc(crc(start, a), b) is that of a and b in
- * one piece. The format starts with all ones.
+ * continuations: those of fs/crc.h, and one of 16 bits. The format starts with all ones.
  */
 #ifndef LAYOUTFS_EXT_CRC_H
 #define LAYOUTFS_EXT_CRC_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "fs/crc.h"
 
 #define EXT_CRC_START UINT32_MAX
 
-/* Castagnoli's polynomial, bit-reversed 0x82F63B78 (RFC 3720 appendix B.4). */
-uint32_t ext_crc32c(uint32_t crc, const void *data, size_t length);
-/* The same without the processor's instruction, for the test that both agree. */
-uint32_t ext_crc32c_by_table(uint32_t crc, const void *data, size_t length);
-/* IEEE 802.3's polynomial 0x04C11DB7, highest bit first ("CRC-32/BZIP2" before its last
- * inversion). */
-uint32_t ext_crc32_be(uint32_t crc, const void *data, size_t length);
 /* x^16 + x^15 + x^2 + 1, bit-reversed 0xA001 ("CRC-16/ARC"). */
 uint16_t ext_crc16(uint16_t crc, const void *data, size_t length);
 

@@ -155,7 +155,7 @@ static uint32_t super_checksum(const struct ext_disk_journal_super *super) {
     struct ext_disk_journal_super copy = *super;
 
     be32_store(&copy.s_checksum, 0);
-    return ext_crc32c(EXT_CRC_START, &copy, sizeof(copy));
+    return crc32c(EXT_CRC_START, &copy, sizeof(copy));
 }
 
 struct ext_disk_journal_tail *ext_log_tail(const struct ext_log *log, void *block) {
@@ -164,26 +164,26 @@ struct ext_disk_journal_tail *ext_log_tail(const struct ext_log *log, void *bloc
 
 uint32_t ext_log_tail_checksum(const struct ext_log *log, const void *block) {
     const struct ext_disk_journal_tail zero = {0};
-    uint32_t crc = ext_crc32c(log->seed, block, log->block_size - sizeof(zero));
+    uint32_t crc = crc32c(log->seed, block, log->block_size - sizeof(zero));
 
-    return ext_crc32c(crc, &zero, sizeof(zero));
+    return crc32c(crc, &zero, sizeof(zero));
 }
 
 uint32_t ext_log_commit_checksum(const struct ext_log *log, const void *block) {
     const struct ext_disk_journal_commit *commit = block;
     const be32 zero = {0};
     size_t field = offsetof(struct ext_disk_journal_commit, h_chksum);
-    uint32_t crc = ext_crc32c(log->seed, commit, field);
+    uint32_t crc = crc32c(log->seed, commit, field);
 
-    crc = ext_crc32c(crc, &zero, sizeof(zero));
-    return ext_crc32c(crc, &commit->h_chksum[1], log->block_size - field - sizeof(zero));
+    crc = crc32c(crc, &zero, sizeof(zero));
+    return crc32c(crc, &commit->h_chksum[1], log->block_size - field - sizeof(zero));
 }
 
 uint32_t ext_log_data_checksum(const struct ext_log *log, uint32_t sequence, const void *block) {
     be32 number;
 
     be32_store(&number, sequence);
-    return ext_crc32c(ext_crc32c(log->seed, &number, sizeof(number)), block, log->block_size);
+    return crc32c(crc32c(log->seed, &number, sizeof(number)), block, log->block_size);
 }
 
 /* --- the super block -------------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static void log_set_format(struct ext_log *log) {
     log->incompat = be32_load(log->super.s_feature_incompat);
     log->checksums = log->incompat & (EXT_JOURNAL_INCOMPAT_CSUM_V2 | EXT_JOURNAL_INCOMPAT_CSUM_V3);
     log->sums = !log->checksums && log->compat & EXT_JOURNAL_COMPAT_CHECKSUM;
-    log->seed = ext_crc32c(EXT_CRC_START, log->super.s_uuid, sizeof(log->super.s_uuid));
+    log->seed = crc32c(EXT_CRC_START, log->super.s_uuid, sizeof(log->super.s_uuid));
     if (log->incompat & EXT_JOURNAL_INCOMPAT_CSUM_V3)
         log->tag_size = sizeof(struct ext_disk_journal_tag3);
     else

@@ -174,7 +174,7 @@ static bool data_checksum_valid(const struct reading *reading, const struct tag 
 
 static void sum_add(struct reading *reading, const char *block) {
     if (reading->pass == PASS_SCAN && reading->log->sums)
-        reading->sum = ext_crc32_be(reading->sum, block, reading->log->block_size);
+        reading->sum = crc32_be(reading->sum, block, reading->log->block_size);
 }
 
 /* The commit block's sum over its transaction, which Linux writes, or leaves out. */

@@ -82,7 +82,7 @@ static int value_copy(struct inode *inode, char *value, uint32_t size) {
 static bool value_is_owners(const struct inode *inode, const struct inode *owner, const void *value,
                             uint32_t size) {
     uint32_t seed = ext_of(inode->volume)->geometry.checksum_seed;
-    if (ext_crc32c(seed, value, size) == (uint32_t)inode->atime.seconds)
+    if (crc32c(seed, value, size) == (uint32_t)inode->atime.seconds)
         return true;
     return (uint32_t)inode->mtime.seconds == owner->ino && inode->generation == owner->generation;
 }

@@ -6,7 +6,7 @@
  *
  *     format.h     structures on disk
  *     key          keys, hashes and fibres of names          plugin   plugin sets
- *     node         a node as bytes                           crc      checksums
+ *     node         a node as bytes
  *     item         kinds of items: stat, entries, extent, ctail, and in item.c itself the small
  * ones jnode        nodes and other changed blocks in core tree         the dancing tree, over
  * these four super        blocks at fixed places space        bitmaps journal  the wandering log

@@ -130,14 +130,14 @@ static void repair_journal(const struct owner *owner) {
     if (!(be32_load(super->s_feature_incompat) & EXT_JOURNAL_INCOMPAT_CSUM_V3))
         return;
     be32_store(&super->s_checksum, 0);
-    be32_store(&super->s_checksum, ext_crc32c(EXT_CRC_START, super, sizeof(*super)));
+    be32_store(&super->s_checksum, crc32c(EXT_CRC_START, super, sizeof(*super)));
     const struct ext_log log = {
         .block_size = owner->repair->geometry.block_size,
         .first = 1,
         .end = owner->journal_count,
         .incompat = be32_load(super->s_feature_incompat),
         .checksums = true,
-        .seed = ext_crc32c(EXT_CRC_START, super->s_uuid, sizeof(super->s_uuid)),
+        .seed = crc32c(EXT_CRC_START, super->s_uuid, sizeof(super->s_uuid)),
     };
     for (uint32_t at = 1; at < owner->journal_count; at++)
         repair_control(owner, &log, at);
