@@ -8,13 +8,10 @@
 
 #include "fs/layout.h"
 
-extern const struct layout memory_layout, ext_layout, nilfs_layout;
+extern const struct layout memory_layout, ext_layout, nilfs_layout, reiser4_layout;
 
 const struct layout *const layout_registry[] = {
-    &ext_layout,
-    &nilfs_layout,
-    &memory_layout,
-    NULL,
+    &ext_layout, &nilfs_layout, &reiser4_layout, &memory_layout, NULL,
 };
 
 static const struct layout_type *type_of(const struct layout *layout, const char *name) {

@@ -96,10 +96,6 @@ bool reiser4_item_mergeable(const struct reiser4_item *left, const struct reiser
 /* The most units from the front whose item has at most `room` bytes; and from the back. 0: none. */
 uint32_t reiser4_item_fit_head(const struct reiser4_item *item, uint32_t room);
 uint32_t reiser4_item_fit_tail(const struct reiser4_item *item, uint32_t room);
-/* The bytes behind which the units of a body that is bytes end, in the file: plain40 and extent40
- * (whose blocks are whole). */
-uint64_t reiser4_item_body_end(const struct reiser4_item *item);
-
 /* The table; each is defined beside its functions. */
 extern const struct reiser4_item_kind reiser4_stat_kind, reiser4_entries_kind, reiser4_pointer_kind,
     reiser4_extent_kind, reiser4_tail_kind, reiser4_ctail_kind, reiser4_safelink_kind;

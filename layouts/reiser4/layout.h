@@ -93,7 +93,7 @@ int reiser4_dir_rename(const struct rename *rename);
 /* dir_places.c: cookies. The key of an entry has 192 bits, a cookie 63: the directory remembers in
  * core which entry each cookie that it has given out stands for, as long as its inode is there. An
  * entry keeps its cookie. A listing goes on with the first entry behind the place that the cookie
- * stands for, whether its entry is still there or not. Its own mutex, a leaf. */
+ * stands for, whether its entry is still there or not. */
 struct reiser4_place_of_entry {
     struct reiser4_key key;
     uint64_t name_hash; /* among entries of one key, those are in the order of this */

@@ -85,6 +85,7 @@ struct reiser4 {
     struct reiser4_tree tree;
     struct reiser4_space space;
     struct reiser4_objects objects;
+    pthread_mutex_t places_mutex;   /* a leaf: dir_places.c */
     struct reiser4_plugins plugins; /* the root directory's: the defaults of all objects */
     struct reiser4_atom atom;
     uint64_t status; /* enum reiser4_status, as found at mount */

@@ -70,6 +70,9 @@ struct reiser4_space {
  * -EIO: one is wrong or unreadable. */
 int reiser4_space_open(struct reiser4 *r4);
 void reiser4_space_close(struct reiser4 *r4);
+/* Where a region's bitmap lies; and it is read, if that has not been done. Exclusive. */
+uint64_t reiser4_bitmap_block(uint64_t region);
+int reiser4_space_load(struct reiser4 *r4, uint64_t region);
 
 /* --- asking ------------------------------------------------------------------------------------
  */
