@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "fs/crc32c.h"
+#include "fs/crc.h"
 #include "layouts/reiser4/item.h"
 #include "layouts/reiser4/reiser4.h"
 
