@@ -438,7 +438,8 @@ struct layout {
     /* Examines an unmounted volume; one that is to be recovered first (probe_result.recover) as it
      * is, which a caller hardly wants. 0 also when things are wrong (see report). */
     int (*check)(struct device *device, const struct log *log, struct check_report *report);
-    /* *object: a new JSON object. `number`: which group, inode, block... Shared. */
+    /* *object: a new JSON object. `number`: which group, inode, block... -EBUSY: what a commit is
+     * writing. Shared. */
     int (*describe)(struct volume *volume, enum describe_kind kind, uint64_t number,
                     json_t **object);
     /* How the file lies on the disk: a new JSON object with at least "inode", "extents". Shared. */

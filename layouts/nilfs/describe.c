@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layouts/nilfs/bmap.h"
+#include "layouts/nilfs/checkpoint.h"
 #include "layouts/nilfs/cpfile.h"
 #include "layouts/nilfs/dat.h"
 #include "layouts/nilfs/ifile.h"
@@ -461,7 +462,10 @@ int nilfs_describe(struct volume *volume, enum describe_kind kind, uint64_t numb
         return -ENOMEM;
     switch (kind) {
     case DESCRIBE_SUPER:
-        describe_super(nilfs, *object);
+        if (nilfs_commit_busy(nilfs)) /* it may be writing them, without a lock */
+            error = -EBUSY;
+        else
+            describe_super(nilfs, *object);
         break;
     case DESCRIBE_GROUP:
         error = describe_segment(nilfs, number, *object);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layouts/nilfs/checkpoint.h"
 #include "layouts/nilfs/file.h"
 #include "layouts/nilfs/super.h"
 
@@ -67,8 +68,10 @@ int nilfs_fail(struct nilfs *nilfs, int error) {
               "%s: nilfs: a change was cut short: %s; nothing more is written, and the volume will "
               "be as it was at checkpoint %" PRIu64,
               volume->name, strerror(-error), nilfs->newest);
-    if (nilfs->supers.mounted && !volume->shut_down)
-        (void)nilfs_super_note_error(nilfs); /* what has failed already is what counts */
+    /* What has failed already is what counts. While a commit writes super blocks, these are left to
+     * unmount. */
+    if (nilfs->supers.mounted && !volume->shut_down && !nilfs_commit_busy(nilfs))
+        (void)nilfs_super_note_error(nilfs);
     volume_fail(volume, false);
     return error;
 }

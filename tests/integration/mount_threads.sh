@@ -5,7 +5,7 @@
 # threads
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
 need_fuse
-need e2fsck tar cmp
+need e2fsck tar cmp python3
 
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:exitcode=66}
 server=
@@ -115,6 +115,18 @@ work() {
     [ "$(sort mnt/log | uniq | wc -l)" -eq 200 ] || fail "appended lines are missing"
 }
 
+# all_at_once TYPE OPTIONS [MKFS_ARGUMENT...]: calls of all kinds for some seconds, and a cleaner that never rests.
+all_at_once() {
+    rm -f disk.img
+    truncate -s 96M disk.img
+    layoutfs mkfs --force -t "$1" "${@:3}" disk.img >/dev/null
+    serve -v -o "$2,cache=8M" disk.img mnt
+    python3 "$LAYOUTFS_SOURCE/tests/integration/mount_threads.py" mnt "$seconds" "$seed" ||
+        fail "$1,$2: seed $seed: $(head -40 server.log)"
+    end_service
+    expect_sound "$1" disk.img
+}
+
 # everything OPTIONS
 everything() {
     serve -v -o "$1" -t memory none mnt
@@ -138,6 +150,12 @@ on_disk() {
 }
 
 everything rw
+seed=${LAYOUTFS_TEST_SEED:-$RANDOM}
+seconds=$((2 * ${LAYOUTFS_TEST_FACTOR:-1}))
+[ $seconds -le 20 ] || seconds=20
+all_at_once ext3 journal=ordered,commit=1
+all_at_once ext4 commit=1
+all_at_once nilfs2 interval=1,protection_period=0,min_clean_segments=0,cleaning_interval=1,wait -B 128
 if [ -w /sys/module/fuse/parameters/enable_uring ]; then
     setting=$(cat /sys/module/fuse/parameters/enable_uring)
     everything io_uring
