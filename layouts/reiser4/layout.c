@@ -36,4 +36,8 @@ const struct layout reiser4_layout = {
 
     .load = reiser4_load,
     .map = reiser4_map,
+
+    .check = reiser4_check,
+    .describe = reiser4_describe,
+    .explain = reiser4_explain,
 };

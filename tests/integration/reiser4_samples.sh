@@ -30,4 +30,37 @@ for sample in k-reg40 k-crash-pending k-crash-done reg40 node41-4k; do
     expect_same want got "$sample"
 done
 sha256sum --quiet -c before.sum || fail "the crashed volume's log was replayed by a read-only mount"
+
+for sample in k-reg40 k-crash-pending node41-4k; do
+    expect_exit 0 layoutfs check $sample.img
+    expect_text 'clean$' out
+done
+
+# Structures, at places that are known of this volume.
+# expect_shown PATTERN ARGUMENT...: `layoutfs show k-reg40.img` with these has a line that matches.
+expect_shown() {
+    expect_exit 0 layoutfs show k-reg40.img "${@:2}"
+    expect_text "$1" out
+}
+expect_shown '^block_count +16384$' super
+expect_shown '^free_blocks +16072$' group 0
+expect_shown '^ +nodeptr40 +29:1:0:2a:0 +8 +24$' block 23
+expect_shown '^hash +r5_hash$' inode 42
+expect_shown '^ +16384 +146 +3$' map 65566
+expect_exit 0 layoutfs explain k-reg40.img /tails/one.4097
+expect_text '^ +3872 +225 +41 +yes' out
+expect_exit 1 layoutfs show k-reg40.img inode 65534
+expect_exit 1 layoutfs show k-reg40.img group 1
+
+need_fuse
+mkdir mnt
+trap '! mountpoint -q mnt || fusermount3 -u mnt' EXIT
+layoutfs mount -o ro k-reg40.img mnt
+find mnt -mindepth 1 | wc -l >got
+xz -dc "$samples/k-reg40.manifest.xz" | grep -c '^/[^|]' >want
+expect_same want got "objects under the mount"
+xz -dc "$samples/k-reg40.manifest.xz" |
+    awk -F'|' '$2 == "f" && $7 > 0 && !/\/big\// { print $8 "  mnt" $1 }' >sums
+sha256sum --quiet -c sums || fail "contents under the mount"
+fusermount3 -u mnt
 echo "all samples show what they hold"
