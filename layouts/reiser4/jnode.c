@@ -135,7 +135,7 @@ static int check_items(const struct reiser4_jnodes *jnodes, const struct reiser4
             struct reiser4_key last = reiser4_item_unit_key(&item, reiser4_item_units(&item) - 1);
             struct reiser4_key next = reiser4_node_key(node, i + 1);
             int order = reiser4_key_compare(&last, &next);
-            if (order > 0 || (order == 0 && !reiser4_item_kind(item.id)->same_keys))
+            if (order > 0 || (order == 0 && reiser4_key_type(&next) != REISER4_KEY_NAME))
                 wrong = "reaches beyond the key of the item behind it";
         }
         if (wrong)

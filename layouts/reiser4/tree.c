@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "layouts/reiser4/reiser4.h"
+#include "layouts/reiser4/tree_path.h"
 
 /* Leaves that are read ahead at once. */
 #define AHEAD_MAX 32u
@@ -30,11 +31,7 @@ static struct reiser4_step *bottom_of(struct reiser4_cursor *cursor) {
     return &cursor->step[cursor->bottom];
 }
 
-static bool is_pointer(const struct reiser4_step *step) {
-    return reiser4_node_id(step->view.node, step->at) == REISER4_ITEM_POINTER;
-}
-
-static int start(struct reiser4_tree *tree, struct reiser4_cursor *cursor) {
+int reiser4_path_start(struct reiser4_tree *tree, struct reiser4_cursor *cursor) {
     cursor->tree = tree;
     cursor->unit = 0;
     cursor->top = tree->height;
@@ -49,9 +46,7 @@ static int start(struct reiser4_tree *tree, struct reiser4_cursor *cursor) {
     return 0;
 }
 
-/* From the pointer that the cursor stands on to its node; there, `at` is 0. After an error the
- * cursor is released. */
-static int step_down(struct reiser4_cursor *cursor) {
+int reiser4_path_down(struct reiser4_cursor *cursor) {
     struct reiser4_jnodes *jnodes = cursor->tree->jnodes;
     const struct reiser4_step *parent = bottom_of(cursor);
     struct reiser4_step *child = &cursor->step[cursor->bottom - 1];
@@ -77,8 +72,8 @@ static int step_down(struct reiser4_cursor *cursor) {
 
 /* Down to a leaf or an extent, where the first key leads, or the last. */
 static int descend_edge(struct reiser4_cursor *cursor, bool last) {
-    while (cursor->bottom > REISER4_LEAF && is_pointer(bottom_of(cursor))) {
-        int error = step_down(cursor);
+    while (cursor->bottom > REISER4_LEAF && reiser4_step_is_pointer(bottom_of(cursor))) {
+        int error = reiser4_path_down(cursor);
         if (error)
             return error;
         struct reiser4_step *step = bottom_of(cursor);
@@ -93,7 +88,7 @@ static int descend_edge(struct reiser4_cursor *cursor, bool last) {
 
 int reiser4_tree_seek(struct reiser4_tree *tree, const struct reiser4_key *key,
                       struct reiser4_cursor *cursor) {
-    int error = start(tree, cursor);
+    int error = reiser4_path_start(tree, cursor);
 
     for (;;) {
         if (error)
@@ -101,9 +96,9 @@ int reiser4_tree_seek(struct reiser4_tree *tree, const struct reiser4_key *key,
         struct reiser4_step *step = bottom_of(cursor);
         uint32_t below = reiser4_node_lower(step->view.node, key);
         step->at = below > 0 ? below - 1 : 0;
-        if (cursor->bottom == REISER4_LEAF || !is_pointer(step))
+        if (cursor->bottom == REISER4_LEAF || !reiser4_step_is_pointer(step))
             break;
-        error = step_down(cursor);
+        error = reiser4_path_down(cursor);
     }
     struct reiser4_item item = reiser4_cursor_item(cursor);
     cursor->unit = reiser4_item_lower(&item, key);
@@ -118,7 +113,7 @@ int reiser4_tree_seek(struct reiser4_tree *tree, const struct reiser4_key *key,
 /* As far down as `level`, or to an extent. -ENOENT: all keys are greater. */
 static int descend_floor(struct reiser4_tree *tree, const struct reiser4_key *key, uint32_t level,
                          struct reiser4_cursor *cursor) {
-    int error = start(tree, cursor);
+    int error = reiser4_path_start(tree, cursor);
 
     for (;;) {
         if (error)
@@ -130,9 +125,9 @@ static int descend_floor(struct reiser4_tree *tree, const struct reiser4_key *ke
             return -ENOENT;
         }
         step->at = upper - 1;
-        if (cursor->bottom == level || !is_pointer(step))
+        if (cursor->bottom == level || !reiser4_step_is_pointer(step))
             return 0;
-        error = step_down(cursor);
+        error = reiser4_path_down(cursor);
     }
 }
 
@@ -227,8 +222,8 @@ int reiser4_cursor_right(struct reiser4_cursor *cursor) {
 
     while (above > 0) {
         turn(cursor, above, false);
-        while (cursor->bottom > level && is_pointer(bottom_of(cursor))) {
-            int error = step_down(cursor);
+        while (cursor->bottom > level && reiser4_step_is_pointer(bottom_of(cursor))) {
+            int error = reiser4_path_down(cursor);
             if (error)
                 return error;
         }

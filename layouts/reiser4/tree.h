@@ -4,6 +4,7 @@
  * nodes, items and units, and neither files nor space on the device. Tested apart from the rest.
  *
  *   tree.c         search, cursors
+ *   units.c        units of items in one node, and between two
  *   tree_insert.c  insertion, and the carry that makes room
  *   tree_cut.c     removal
  *   tree_pack.c    squeezing at flush; places of nodes
@@ -120,7 +121,8 @@ void reiser4_cursor_read_ahead(struct reiser4_cursor *cursor, const struct reise
  * knows that all its units belong there (-EEXIST: a unit with that key is there already, unless the
  * kind has same_keys). They become units of an item that is there, where they can (mergeable), or
  * an item, or several items in several nodes (divisible kinds). An item that is not divisible has
- * at most reiser4_node_body_max bytes. */
+ * at most reiser4_node_body_max bytes, any other REISER4_INSERT_MAX. */
+#define REISER4_INSERT_MAX 65537u
 int reiser4_tree_insert(struct reiser4_tree *tree, const struct reiser4_item *item);
 
 /* The cursor's item may be changed in place, so that length and keys of units stay: its body. The
