@@ -59,20 +59,26 @@ static bool tree_entry(void *context, const struct dir_entry *entry) {
 }
 
 /* Lists what is found, breadth first, until nothing new appears. */
+static int tree_list(struct tree *tree, uint64_t ino) {
+    struct inode *inode;
+    int error = volume_get(tree->volume, ino, &inode);
+
+    if (error)
+        return error;
+    if (S_ISDIR(inode->mode))
+        error = volume_readdir(inode, 0, tree_entry, tree);
+    volume_put(inode, 1);
+    return error;
+}
+
 static int tree_collect(struct tree *tree) {
     tree_add(tree, "", ".", 1, tree->volume->root_ino);
     for (size_t i = 0; i < tree->count && !tree->error; i++) {
-        struct inode *inode;
-        int error = volume_get(tree->volume, tree->objects[i].ino, &inode);
-
         tree->directory = tree->objects[i].path;
-        if (!error && S_ISDIR(inode->mode))
-            error = volume_readdir(inode, 0, tree_entry, tree);
+        int error = tree_list(tree, tree->objects[i].ino);
         if (error) {
             fprintf(stderr, "%s: %s\n", tree->directory, strerror(-error));
             tree->error = error;
-        } else {
-            volume_put(inode, 1);
         }
     }
     return tree->error;
