@@ -31,6 +31,8 @@ struct __attribute__((packed, aligned(4))) timestamp { /* four are in every in-c
     uint32_t nanoseconds;
 };
 
+struct task;
+
 enum clock_mode { CLOCK_WALL, CLOCK_VIRTUAL };
 
 struct clock {
@@ -39,6 +41,8 @@ struct clock {
     int64_t cpu_ns;                /* virtual mode: CPU time charged so far */
     struct timestamp epoch;        /* virtual mode: calendar time at now_ns == 0 */
     const struct machine *machine; /* borrowed; cost table of virtual mode, NULL: CPU is free */
+    /* virtual mode: whose turn it is, if it gives way where it would wait (fs/task.h), else NULL */
+    struct task *task;
 };
 
 void clock_init_wall(struct clock *clock);

@@ -37,11 +37,25 @@ static int held_grow(struct commit *commit) {
     return 0;
 }
 
-/* Gives back what a commit that is over has held. Holding no lock. */
-static void held_put(struct inode **held, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        volume_put(held[i], 1);
-    free(held);
+struct held {
+    struct inode **inodes;
+    size_t count;
+};
+
+/* Takes over what a commit that is over has held. The mutex is held. */
+static struct held held_take(struct commit *commit) {
+    const struct held held = {commit->held, commit->held_count};
+
+    commit->held = NULL;
+    commit->held_count = commit->held_size = 0;
+    return held;
+}
+
+/* Gives it back. Holding no lock. */
+static void held_put(struct held held) {
+    for (size_t i = 0; i < held.count; i++)
+        volume_put(held.inodes[i], 1);
+    free(held.inodes);
 }
 
 /* What a commit is to make durable: the one inode (data_only: as fdatasync), or NULL: everything.
@@ -49,6 +63,7 @@ static void held_put(struct inode **held, size_t count) {
 struct subject {
     struct inode *inode;
     enum commit_cause cause;
+    bool stored; /* data, for which the commit waits before it is written */
 };
 
 /* Takes the next inode off the layout's list and holds it. *inode NULL: the list is empty.
@@ -75,9 +90,10 @@ static int data_next(struct volume *volume, const struct subject *subject, struc
 }
 
 /* Stores the inode's dirty pages and takes the next one. */
-static int data_store(struct volume *volume, const struct subject *subject, struct inode **inode) {
+static int data_store(struct volume *volume, struct subject *subject, struct inode **inode) {
     int error, second;
 
+    subject->stored = true;
     pthread_rwlock_wrlock(inode_data_lock(*inode));
     error = page_cache_flush(*inode, false);
     pthread_rwlock_unlock(inode_data_lock(*inode));
@@ -85,6 +101,22 @@ static int data_store(struct volume *volume, const struct subject *subject, stru
     second = data_next(volume, subject, inode);
     pthread_rwlock_unlock(&volume->lock);
     return error ? error : second;
+}
+
+/* Whether a commit in the background lets others go on where it waits: while it holds no lock. */
+static void give_way(struct commit *commit, bool yes) {
+    if (commit->task.active)
+        task_may_wait(&commit->task, yes);
+}
+
+/* As the kernel's own threads do, a commit in the background does not fill the disk's queue: who
+ * submits to a full one waits, whatever he holds. Holding no lock. */
+static void data_pause(struct volume *volume) {
+    if (!volume->commit.task.active || device_poll(volume->device) != DEVICE_CONGESTED)
+        return;
+    give_way(&volume->commit, true);
+    writeback_wait_half(volume);
+    give_way(&volume->commit, false);
 }
 
 static void gate_open(struct commit *commit) {
@@ -96,9 +128,9 @@ static void gate_open(struct commit *commit) {
     pthread_mutex_unlock(&commit->mutex);
 }
 
-/* Stores what must be stored first. Returns with the exclusive lock, under which the layout's list
- * is empty, unless there was an error. */
-static int data_settle(struct volume *volume, const struct subject *subject) {
+/* Stores what must be stored first, without waiting for it. Returns with the exclusive lock, under
+ * which the layout's list is empty, unless there was an error. */
+static int data_settle(struct volume *volume, struct subject *subject) {
     struct inode *inode;
     int error;
 
@@ -108,10 +140,11 @@ static int data_settle(struct volume *volume, const struct subject *subject) {
         pthread_rwlock_unlock(&volume->lock);
         if (round > 0)
             volume->commit.gate_shut = true;
-        while (inode && !error)
+        while (inode && !error) {
+            if (round == 0)
+                data_pause(volume);
             error = data_store(volume, subject, &inode);
-        if (!error)
-            error = writeback_wait(volume);
+        }
         pthread_rwlock_wrlock(&volume->lock);
         if (!error)
             error = data_next(volume, subject, &inode);
@@ -147,7 +180,7 @@ static int commit_settle(struct volume *volume, struct subject *subject) {
     bool shared;
 
     if (!commit_number(&volume->commit, error || !subject->inode, &shared)) {
-        *subject = (struct subject){.cause = COMMIT_SYNC};
+        *subject = (struct subject){.cause = COMMIT_SYNC, .stored = subject->stored};
         pthread_rwlock_unlock(&volume->lock);
         error = data_settle(volume, subject);
         (void)commit_number(&volume->commit, true, &shared);
@@ -162,8 +195,8 @@ static int commit_begin(struct volume *volume, const struct subject *subject, bo
     int error = volume_writable(volume);
 
     *needed = false;
-    if (!error && volume->store_changes) /* what is allocated has been written before it counts */
-        error = writeback_settle_stores(volume);
+    if (!error)
+        error = writeback_tell_layout(volume);
     if (!error)
         error = store_inodes(volume);
     volume->commit.wanted = false;
@@ -172,6 +205,31 @@ static int commit_begin(struct volume *volume, const struct subject *subject, bo
     if (error || !volume->layout->commit_begin)
         return error;
     return volume->layout->commit_begin(volume, subject->inode, subject->cause, needed);
+}
+
+/* What was stored, or allocated, has to be on the disk before a commit makes it count. */
+static int data_wait(struct volume *volume, const struct subject *subject) {
+    if (!subject->stored && !volume->store_changes)
+        return 0;
+    give_way(&volume->commit, true);
+    (void)writeback_wait(volume); /* whoever is concerned is told */
+    give_way(&volume->commit, false);
+    pthread_rwlock_wrlock(&volume->lock);
+    int error = writeback_tell_layout(volume);
+    pthread_rwlock_unlock(&volume->lock);
+    return error;
+}
+
+static int commit_write(struct volume *volume, const struct subject *subject) {
+    const struct layout *layout = volume->layout;
+    int error = data_wait(volume, subject);
+
+    if (error || !layout->commit_write)
+        return error;
+    give_way(&volume->commit, true);
+    error = layout->commit_write(volume);
+    give_way(&volume->commit, false);
+    return error;
 }
 
 static int commit_lead(struct volume *volume, struct subject subject) {
@@ -185,7 +243,7 @@ static int commit_lead(struct volume *volume, struct subject subject) {
     gate_open(&volume->commit);
     if (error || !needed)
         return error;
-    error = layout->commit_write ? layout->commit_write(volume) : 0;
+    error = commit_write(volume, &subject);
     if (layout->commit_end) {
         pthread_rwlock_wrlock(&volume->lock);
         error = layout->commit_end(volume, error);
@@ -197,13 +255,95 @@ static int commit_lead(struct volume *volume, struct subject subject) {
     return error;
 }
 
+/* Leads a commit, whatever becomes of it. The mutex is held, but not meanwhile. */
+static void lead(struct volume *volume, struct subject subject) {
+    struct commit *commit = &volume->commit;
+
+    commit->led = true;
+    pthread_mutex_unlock(&commit->mutex);
+    int error = commit_lead(volume, subject);
+    pthread_mutex_lock(&commit->mutex);
+    commit->led = false;
+    commit->ended = commit->begun;
+    if (error) {
+        commit->failed = commit->ended;
+        commit->error = error;
+    }
+    pthread_cond_broadcast(&commit->changed);
+}
+
+/* --- under a virtual clock ----------------------------------------------------------------------
+ */
+
+static void background_run(void *context) {
+    struct volume *volume = context;
+
+    pthread_mutex_lock(&volume->commit.mutex);
+    volume->commit.asked++;
+    lead(volume, (struct subject){.cause = COMMIT_AGE});
+    pthread_mutex_unlock(&volume->commit.mutex);
+}
+
+/* The task has had a turn. */
+static void background_turned(struct volume *volume) {
+    struct commit *commit = &volume->commit;
+
+    if (commit->task.active)
+        return;
+    pthread_mutex_lock(&commit->mutex);
+    const struct held held = held_take(commit);
+    pthread_mutex_unlock(&commit->mutex);
+    held_put(held);
+}
+
+/* A commit that nobody waits for, beside the program. False: it has to be made by who asks. */
+static bool background_start(struct volume *volume) {
+    struct commit *commit = &volume->commit;
+
+    if (!clock_is_virtual(volume->clock) || !volume->device ||
+        device_poll(volume->device) == DEVICE_IMMEDIATE)
+        return false;
+    commit_finish(volume);
+    commit->wanted = false; /* who asks for another one before this has begun, needs it now */
+    if (task_start(&commit->task, volume->clock, background_run, volume))
+        return false;
+    background_turned(volume);
+    return true;
+}
+
+bool commit_progress(struct volume *volume) {
+    struct task *task = &volume->commit.task;
+
+    if (!task->active)
+        return false;
+    device_poll(volume->device);
+    if (task->waits_for->pending == 0) {
+        task_go_on(task);
+        background_turned(volume);
+    }
+    return task->active;
+}
+
+void commit_finish(struct volume *volume) {
+    struct task *task = &volume->commit.task;
+
+    while (task->active) {
+        (void)device_wait(volume->device, task->waits_for);
+        task_go_on(task);
+        background_turned(volume);
+    }
+}
+
+/* --- asking for one -----------------------------------------------------------------------------
+ */
+
 int commit_wait(struct volume *volume, struct inode *inode, enum commit_cause cause) {
     struct commit *commit = &volume->commit;
-    struct inode **held = NULL;
-    size_t held_count = 0;
+    struct held held = {NULL, 0};
     uint64_t target;
     int error;
 
+    commit_finish(volume);
     pthread_mutex_lock(&commit->mutex);
     commit->asked++;
     target = commit->begun + 1;
@@ -212,27 +352,14 @@ int commit_wait(struct volume *volume, struct inode *inode, enum commit_cause ca
             commit->waiting++;
             pthread_cond_wait(&commit->changed, &commit->mutex);
             commit->waiting--;
-            continue;
+        } else {
+            lead(volume, (struct subject){.inode = inode, .cause = cause});
+            held = held_take(commit);
         }
-        commit->led = true;
-        pthread_mutex_unlock(&commit->mutex);
-        error = commit_lead(volume, (struct subject){inode, cause});
-        pthread_mutex_lock(&commit->mutex);
-        commit->led = false;
-        commit->ended = commit->begun;
-        if (error) {
-            commit->failed = commit->ended;
-            commit->error = error;
-        }
-        pthread_cond_broadcast(&commit->changed);
-        held = commit->held;
-        held_count = commit->held_count;
-        commit->held = NULL;
-        commit->held_count = commit->held_size = 0;
     }
     error = commit->failed >= target ? commit->error : 0;
     pthread_mutex_unlock(&commit->mutex);
-    held_put(held, held_count);
+    held_put(held);
     return error;
 }
 
@@ -245,7 +372,7 @@ void commit_point(struct volume *volume) {
             pthread_cond_wait(&commit->changed, &commit->mutex);
         pthread_mutex_unlock(&commit->mutex);
     }
-    if (commit->wanted && !volume_writable(volume))
+    if (commit->wanted && !volume_writable(volume) && !background_start(volume))
         (void)commit_wait(volume, NULL, COMMIT_AGE);
 }
 

@@ -6,7 +6,7 @@
  *
  *   1. data:  dirty pages that must be stored before the change to the metadata that points at them
  *             (layout->commit_data names the inodes, of all or for the one that the commit is
- *             for), while everything else goes on;
+ *             for), while everything else goes on; they are waited for before step 3;
  *   2. begin: under the volume's exclusive lock, in memory: the layout freezes what has changed,
  *             so that later changes belong to the next commit;
  *   3. write: no lock at all: the disk works, readers and writers go on;
@@ -24,7 +24,10 @@
  *  5. A leader gives no reference to an inode back: the last one would delete it, which is a change
  *     with commit points of its own.
  *
- * Under a virtual clock there is one thread, which always leads.
+ * Under a virtual clock there is one thread, which always leads. But over a modelled disk a commit
+ * that nobody waits for is a task (fs/task.h), which the program goes on beside while the disk
+ * works at steps 3 and the data of step 1: as the journal's and the segment constructor's threads
+ * do. Who needs a commit lets that one end first, and so does the next one.
  */
 #ifndef LAYOUTFS_COMMIT_H
 #define LAYOUTFS_COMMIT_H
@@ -35,6 +38,7 @@
 #include <stdint.h>
 
 #include "fs/layout.h"
+#include "fs/task.h"
 
 struct commit { /* guarded by its mutex, a leaf, but for the two atomics */
     pthread_mutex_t mutex;
@@ -49,6 +53,7 @@ struct commit { /* guarded by its mutex, a leaf, but for the two atomics */
     uint64_t asked, made; /* see struct commit_counts */
     _Atomic bool wanted;  /* the layout's: somebody make a commit soon */
     _Atomic bool gate_shut;
+    struct task task; /* a commit in the background */
 };
 
 struct commit_counts {
@@ -66,6 +71,11 @@ int commit_wait(struct volume *volume, struct inode *inode, enum commit_cause ca
 /* Where an operation that changes something begins or goes on, holding no lock: waits at the gate,
  * and makes the commit that the layout wants. An error is told to who needs the commit. */
 void commit_point(struct volume *volume);
+/* Under a virtual clock: lets a commit in the background get on, as far as it can without anybody
+ * waiting. True: one is still under way. Holding no lock. */
+bool commit_progress(struct volume *volume);
+/* Likewise, but waits until it is over. */
+void commit_finish(struct volume *volume);
 /* For an operation that found no space: true after a commit that may have made some, but for the
  * same *tried only once, or as long as volume->commit_goes_on. Holding no lock. */
 bool commit_for_space(struct volume *volume, int64_t result, bool *tried);

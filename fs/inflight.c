@@ -34,6 +34,7 @@ bool inflight_end(struct inflight_list *list, struct inflight *inflight, uint64_
     }
     inflight->bytes = bytes;
     list->bytes += bytes;
+    list->entered++;
     STAILQ_INSERT_TAIL(&list->queue, inflight, link);
     return true;
 }
@@ -58,6 +59,7 @@ int inflight_reap(struct inflight_list *list) {
             list->failed(list->context, inflight);
         STAILQ_REMOVE_HEAD(&list->queue, link);
         list->bytes -= inflight->bytes;
+        list->left++;
         inflight_put(list, inflight);
     }
     return error;
@@ -77,11 +79,15 @@ int inflight_wait(struct inflight *inflight, struct pool *pool, struct device *d
 int inflight_drain(struct inflight_list *list, uint64_t bytes, struct pool *pool,
                    struct device *device) {
     int error = inflight_reap(list);
+    uint64_t last = list->entered;
 
-    while (!STAILQ_EMPTY(&list->queue) && list->bytes > bytes) {
+    while (list->left < last && list->bytes > bytes) {
+        struct inflight *first = STAILQ_FIRST(&list->queue);
         int result;
 
-        inflight_wait(STAILQ_FIRST(&list->queue), pool, device);
+        inflight_hold(first);
+        inflight_wait(first, pool, device);
+        inflight_put(list, first);
         result = inflight_reap(list);
         if (!error)
             error = result;

@@ -35,6 +35,7 @@ struct inflight {
 struct inflight_list {
     STAILQ_HEAD(, inflight) queue; /* in order of submission */
     uint64_t bytes;
+    uint64_t entered, left; /* how many have been put on the list, and taken off */
     struct recycler recycler;
     /* Told of each inflight that has failed, when it leaves the list; may be NULL. */
     void (*failed)(void *context, const struct inflight *inflight);
@@ -61,7 +62,8 @@ static inline bool inflight_pending(const struct inflight *inflight) {
 int inflight_reap(struct inflight_list *list);
 /* Waits for the one inflight (the caller or a frame is a user). Its error, or 0. */
 int inflight_wait(struct inflight *inflight, struct pool *pool, struct device *device);
-/* Waits until no more than `bytes` are on the list. The first error, or 0. */
+/* Waits until no more than `bytes` are on the list, or all that are on it now have left it: others
+ * may go on while this waits. The first error that it has seen, or 0. */
 int inflight_drain(struct inflight_list *list, uint64_t bytes, struct pool *pool,
                    struct device *device);
 

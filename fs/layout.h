@@ -338,12 +338,13 @@ struct layout {
      * skipped; the part past the block that holds the last byte is not written. Shared. Exclusive,
      * in a step, where mount has set volume->store_changes: then `store` may change metadata,
      * allocate what `reserve` has only counted, say; the core stores the inode afterwards, and
-     * makes no commit before the writes that it knows of are done. */
+     * calls no commit_write before the writes that it knows of are done. */
     int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
     /* Data that `store` has submitted did not arrive, and what the layout knows of their place is
      * not so. The file's fsync will answer with `error`; where that is not enough, because commits
      * rest on all that was stored, the layout makes no more of them (volume_fail). Told in the
-     * fsync that reports it, or before the next commit_begin, which is then not called. Exclusive.
+     * fsync that reports it; or before the next commit_begin, which is then not called; or after
+     * it, and then commit_write is not called, and commit_end is told of the error. Exclusive.
      * NULL: it is enough. */
     void (*store_failed)(struct volume *volume, int error);
     /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
@@ -396,7 +397,7 @@ struct layout {
      * Takes an inode whose dirty pages must be stored before what has changed may be committed
      * (data before the metadata that points at them) off its list, and returns it; NULL: none is
      * left, or what commit_begin would commit for these arguments, if it came at once, needs none
-     * of them. The core stores the pages and waits for them. */
+     * of them. The core stores the pages, and waits for them before commit_write. */
     struct inode *(*commit_data)(struct volume *volume, struct inode *inode,
                                  enum commit_cause cause);
     /* commit_data has answered NULL for the same arguments under the same lock; since then, dirty
@@ -408,7 +409,8 @@ struct layout {
                         bool *needed);
     /* Writes what was frozen and makes it durable, device_flush included; with COMMIT_AGE the disk
      * may keep it in its cache, if a crash then leaves an older state. Called WITHOUT the volume's
-     * lock: touches nothing but what commit_begin has set aside. */
+     * lock: touches nothing but what commit_begin has set aside. (Under a virtual clock the program
+     * goes on wherever this waits for the device: fs/task.h.) */
     int (*commit_write)(struct volume *volume);
     /* What was frozen is durable, or was not written because of `error`. Returns `error`, or what
      * else went wrong. */

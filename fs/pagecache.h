@@ -61,11 +61,15 @@ bool page_cache_has_dirty(const struct inode *inode);
 uint64_t page_cache_next_dirty(struct inode *inode, uint64_t offset);
 
 /* --- write-back (fs/writeback.c) --- */
-/* Waits for all writes in flight. The error of the first of them that failed; who is to be told of
- * it later is told all the same. */
+/* Waits for all writes in flight now. The error of the first of them that failed; who is to be told
+ * of it later is told all the same. */
 int writeback_wait(struct volume *volume);
-/* The same, and the layout is told of data that have not arrived since it was last told
- * (layout->store_failed). Exclusive lock, where it wants to know. */
+/* Waits for about half of the writes in flight. */
+void writeback_wait_half(struct volume *volume);
+/* Tells the layout of data that are known not to have arrived since it was last told
+ * (layout->store_failed); the error of them, if it wants to know. Exclusive lock. */
+int writeback_tell_layout(struct volume *volume);
+/* Both. Exclusive lock, where the layout wants to know. */
 int writeback_settle_stores(struct volume *volume);
 /* Writes all dirty data of the volume and waits. No locks held. */
 int writeback_all(struct volume *volume);

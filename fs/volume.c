@@ -306,6 +306,7 @@ static int mount_with(struct volume *volume, const struct volume_config *config,
 /* Everything but the device. */
 static int volume_shut(struct volume *volume) {
     flusher_stop(volume);
+    commit_finish(volume);
     int first_error = volume_sync(volume);
     pthread_rwlock_wrlock(&volume->lock);
     inode_cache_purge(volume);
@@ -691,6 +692,7 @@ int volume_tick(struct volume *volume) {
     const struct layout *layout = volume->layout;
     int error = 0;
 
+    bool committing = commit_progress(volume);
     if (volume_writable(volume))
         return 0;
     take_changes(volume, now);
@@ -703,7 +705,7 @@ int volume_tick(struct volume *volume) {
         if (!error)
             error = second;
     }
-    if (now >= volume->commit_due_ns) {
+    if (now >= volume->commit_due_ns && !committing) {
         volume->commit_due_ns = INT64_MAX;
         volume->commit.wanted = true;
     }

@@ -157,18 +157,29 @@ int writeback_wait(struct volume *volume) {
     return writeback_settle(volume, 0);
 }
 
-int writeback_settle_stores(struct volume *volume) {
+void writeback_wait_half(struct volume *volume) {
+    (void)writeback_settle(volume, volume->page_cache->writes.bytes / 2);
+}
+
+int writeback_tell_layout(struct volume *volume) {
     struct page_cache *cache = volume->page_cache;
-    int error = writeback_wait(volume), store_error;
+    int error;
 
     pool_lock(&volume->pool);
-    store_error = cache->store_error;
+    error = cache->store_error;
     cache->store_error = 0;
     pool_unlock(&volume->pool);
-    if (!store_error || !volume->layout->store_failed)
-        return error;
-    volume->layout->store_failed(volume, store_error);
-    return store_error;
+    if (!error || !volume->layout->store_failed)
+        return 0;
+    volume->layout->store_failed(volume, error);
+    return error;
+}
+
+int writeback_settle_stores(struct volume *volume) {
+    int error = writeback_wait(volume);
+    int store_error = writeback_tell_layout(volume);
+
+    return store_error ? store_error : error;
 }
 
 int page_cache_flush(struct inode *inode, bool wait) {

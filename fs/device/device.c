@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "fs/device/stack.h"
+#include "fs/task.h"
 
 #define ZERO_PIECE  (64u << 10)
 #define ZERO_PIECES 16u /* one request writes 1 MiB */
@@ -75,6 +76,8 @@ int device_submit(struct device *device, const struct device_request *request) {
 }
 
 int device_wait(struct device *device, struct device_batch *batch) {
+    if (batch->pending > 0 && device->clock->task)
+        task_wait(device->clock->task, batch);
     for (; device; device = device->lower)
         if (device->operations->wait)
             return device->operations->wait(device, batch);
@@ -108,10 +111,21 @@ int device_write(struct device *device, uint64_t offset, const void *buffer, uin
     return transfer(device, DEVICE_WRITE, offset, &vector, length, purpose);
 }
 
+/* Of a layer that can: without keeping anybody else from using it meanwhile. */
+static int flush_and_give_way(struct device *device) {
+    struct device_batch batch = {0};
+    int error = device->operations->flush_submit(device, &batch);
+
+    return error ? error : device_wait(device, &batch);
+}
+
 int device_flush(struct device *device) {
-    for (; device; device = device->lower)
+    for (; device; device = device->lower) {
+        if (device->operations->flush_submit && device->clock->task)
+            return flush_and_give_way(device);
         if (device->operations->flush)
             return device->operations->flush(device);
+    }
     return 0;
 }
 
@@ -120,6 +134,13 @@ int device_drain(struct device *device) {
         if (device->operations->drain)
             return device->operations->drain(device);
     return 0;
+}
+
+enum device_state device_poll(struct device *device) {
+    for (; device; device = device->lower)
+        if (device->operations->poll)
+            return device->operations->poll(device);
+    return DEVICE_IMMEDIATE;
 }
 
 static int write_zeros(struct device *device, uint64_t offset, uint64_t length) {

@@ -22,8 +22,8 @@
  *  2. A write is durable once a later device_flush has returned 0.
  *  3. A batch outlives its requests; batch->pending reaches 0 exactly when all are complete.
  *
- * Locking: image and ram accept calls from any thread; elevator, hdd and trace belong to one thread
- * (they exist under a virtual clock).
+ * Locking: image and ram accept calls from any thread; elevator, hdd and trace are used by one
+ * thread at a time (they exist under a virtual clock).
  */
 #ifndef LAYOUTFS_DEVICE_H
 #define LAYOUTFS_DEVICE_H
@@ -85,13 +85,24 @@ struct device_stats {
 
 struct device;
 
+enum device_state {
+    DEVICE_IMMEDIATE, /* no request is pending after its submission */
+    DEVICE_FREE,
+    DEVICE_CONGESTED, /* who submits many more writes will be kept waiting */
+};
+
 struct device_operations {
     const char *name;
     int (*submit)(struct device *device, const struct device_request *request);
-    /* NULL in the three below: passed to `lower`, or nothing to do when there is none. */
+    /* NULL in the five below: passed to `lower`, or nothing to do when there is none. */
     int (*wait)(struct device *device, struct device_batch *batch);
     int (*flush)(struct device *device);
     int (*drain)(struct device *device);
+    /* Only where requests stay pending. What `flush` does without waiting: `batch` is pending until
+     * all that was submitted before is complete and durable. */
+    int (*flush_submit)(struct device *device, struct device_batch *batch);
+    /* See device_poll. */
+    enum device_state (*poll)(struct device *device);
     /* Makes a range read as zeros without storing them if it can. NULL: passed down; -EOPNOTSUPP
      * at the bottom makes device_zero write zeros. */
     int (*zero)(struct device *device, uint64_t offset, uint64_t length);
@@ -117,7 +128,8 @@ struct device {
 /* Starts one request; see the rule at the top. 0 or negative errno (-EINVAL, -EIO, -EROFS, -ENOSPC
  * when a sparse image's host is full). */
 int device_submit(struct device *device, const struct device_request *request);
-/* Returns once batch->pending is 0; its value is batch->error. Advances a virtual clock. */
+/* Returns once batch->pending is 0; its value is batch->error. Advances a virtual clock; or, in a
+ * task (fs/task.h), gives way, as device_flush does. */
 int device_wait(struct device *device, struct device_batch *batch);
 /* Submit and wait for one contiguous buffer. */
 int device_read(struct device *device, uint64_t offset, void *buffer, uint32_t length,
@@ -128,6 +140,8 @@ int device_write(struct device *device, uint64_t offset, const void *buffer, uin
 int device_flush(struct device *device);
 /* Waits until everything submitted is complete, durable or not. */
 int device_drain(struct device *device);
+/* Brings all batches' pending up to the clock's time, without waiting. */
+enum device_state device_poll(struct device *device);
 /* Makes [offset, offset + length) read as zeros, by unmapping where the bottom can. */
 int device_zero(struct device *device, uint64_t offset, uint64_t length);
 /* Zeroes *stats and fills it; all zero where nothing below keeps figures. */

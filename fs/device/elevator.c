@@ -17,7 +17,9 @@
  *  2. A request is in its direction's tree and FIFO list until dispatched, then in the disk, then
  *     free; count[direction] counts those not free, at most queue_requests.
  *  3. A batch's pending is the sum of the counts of its parts in requests that are not free.
- *  4. At any moment, completions are processed before submissions, and a decision to dispatch falls
+ *  4. A flush is pending in its batch, as are the writes before it. When these are complete, the
+ * disk gets it, empty, and nothing else until it is over.
+ *  5. At any moment, completions are processed before submissions, and a decision to dispatch falls
  *     only when time has passed beyond it or somebody waits.
  */
 #include <bsd/sys/tree.h>
@@ -44,6 +46,9 @@
 #define PLUG_REQUESTS 16
 
 #define PART_CHUNK 256
+
+/* Of the requests that the queue has room for: with more, it is congested (Linux: 7/8). */
+#define CONGESTED_EIGHTHS 7
 
 /* One batch's share in a request. */
 struct part {
@@ -79,15 +84,19 @@ struct elevator_device {
 
     struct requests sorted[2]; /* by device_operation */
     struct request_fifo fifo[2];
-    uint32_t queued;   /* in both trees */
-    uint32_t in_disk;  /* handed to the disk, not complete */
-    uint32_t count[2]; /* queued or in the disk */
+    uint32_t queued;            /* in both trees */
+    struct request_fifo inside; /* handed to the disk, not complete */
+    uint32_t in_disk;           /* so many */
+    uint32_t count[2];          /* queued or in the disk */
     uint64_t sequence;
 
     uint64_t head_lba; /* where the request dispatched last ended */
     enum device_operation direction;
     unsigned batch_left;
     unsigned writes_passed_over;
+
+    struct device_batch *flush; /* of one under way beside others' requests; NULL: none is */
+    int64_t flush_ns;           /* when the disk's cache is empty; 0: the disk has not got it yet */
 
     bool plugged;
     int64_t plug_start_ns, plug_last_ns;
@@ -287,8 +296,13 @@ static void account_dispatch(struct elevator_device *e, const struct elevator_re
     e->head_lba = request_end(request);
 }
 
+/* All writes before the flush are complete. */
+static bool flush_is_next(const struct elevator_device *e) {
+    return e->flush && e->flush->pending == 1;
+}
+
 static bool can_dispatch(const struct elevator_device *e) {
-    return e->queued && e->in_disk < e->queue_depth;
+    return e->queued && e->in_disk < e->queue_depth && !flush_is_next(e);
 }
 
 /* Fills the disk's queue at e->now. */
@@ -299,19 +313,45 @@ static void dispatch(struct elevator_device *e) {
             e->policy == ELEVATOR_CLOOK ? choose_clook(e) : choose_fifo(e);
         queue_remove(e, request);
         account_dispatch(e, request);
+        TAILQ_INSERT_TAIL(&e->inside, request, fifo);
         e->in_disk++;
         hdd_accept(e->hdd, &request->command, e->now);
     }
     hdd_start(e->hdd, e->now);
 }
 
-static void complete(struct elevator_device *e) {
-    e->now = hdd_next_completion(e->hdd);
+static int64_t next_completion(const struct elevator_device *e) {
+    return e->flush_ns ? e->flush_ns : hdd_next_completion(e->hdd);
+}
+
+static void flush_begin_if_next(struct elevator_device *e) {
+    if (flush_is_next(e) && e->in_disk == 0)
+        e->flush_ns = hdd_flush(e->hdd, e->now);
+}
+
+static void flush_complete(struct elevator_device *e) {
+    e->flush->pending--;
+    e->flush = NULL;
+    e->flush_ns = 0;
+    e->stats.flushes++;
+}
+
+static void request_complete(struct elevator_device *e) {
     struct elevator_request *request = (struct elevator_request *)hdd_complete(e->hdd);
+    TAILQ_REMOVE(&e->inside, request, fifo);
     e->in_disk--;
     parts_complete(e, request);
     request_release(e, request);
     hdd_start(e->hdd, e->now);
+    flush_begin_if_next(e);
+}
+
+static void complete(struct elevator_device *e) {
+    e->now = next_completion(e);
+    if (e->flush_ns)
+        flush_complete(e);
+    else
+        request_complete(e);
 }
 
 /* When the queue's requests may go to the disk. */
@@ -326,7 +366,7 @@ static int64_t release_time(const struct elevator_device *e) {
 /* Lets everything happen that happens by `until`; invariant 4 says what does not yet. */
 static void advance(struct elevator_device *e, int64_t until) {
     for (;;) {
-        int64_t next = hdd_next_completion(e->hdd);
+        int64_t next = next_completion(e);
         int64_t release = can_dispatch(e) ? release_time(e) : INT64_MAX;
         if (release < until && release <= next) {
             e->now = release > e->now ? release : e->now;
@@ -351,7 +391,7 @@ static void step(struct elevator_device *e) {
 
 static void elevator_idle(struct elevator_device *e) {
     advance(e, e->device.clock->now_ns);
-    while (e->queued || e->in_disk)
+    while (e->queued || e->in_disk || e->flush)
         step(e);
     clock_wait_until(e->device.clock, e->now);
 }
@@ -439,6 +479,36 @@ static int elevator_flush(struct device *device) {
     return device_flush(device->lower);
 }
 
+/* The writes that are not complete become part of the batch, and then the flush itself. */
+static int elevator_flush_submit(struct device *device, struct device_batch *batch) {
+    struct elevator_device *e = (struct elevator_device *)device;
+    struct elevator_request *request;
+    int error = e->flush ? -EBUSY : parts_reserve(e, e->count[DEVICE_WRITE]);
+    if (!error)
+        error = device_flush(device->lower);
+    if (error)
+        return error;
+    advance(e, device->clock->now_ns);
+    e->plugged = false;
+    RB_FOREACH(request, requests, &e->sorted[DEVICE_WRITE]) {
+        part_add(e, request, batch);
+    }
+    TAILQ_FOREACH (request, &e->inside, fifo)
+        if (request->command.operation == DEVICE_WRITE)
+            part_add(e, request, batch);
+    batch->pending++;
+    e->flush = batch;
+    flush_begin_if_next(e);
+    return 0;
+}
+
+static enum device_state elevator_poll(struct device *device) {
+    struct elevator_device *e = (struct elevator_device *)device;
+    advance(e, device->clock->now_ns);
+    return e->count[DEVICE_WRITE] > e->queue_requests / 8 * CONGESTED_EIGHTHS ? DEVICE_CONGESTED
+                                                                              : DEVICE_FREE;
+}
+
 /* Disks of this kind cannot unmap: the bytes below may vanish, but the platter is written. */
 static int elevator_zero(struct device *device, uint64_t offset, uint64_t length) {
     struct elevator_device *e = (struct elevator_device *)device;
@@ -477,6 +547,8 @@ static const struct device_operations elevator_operations = {
     .submit = elevator_submit,
     .wait = elevator_wait,
     .flush = elevator_flush,
+    .flush_submit = elevator_flush_submit,
+    .poll = elevator_poll,
     .drain = elevator_drain,
     .zero = elevator_zero,
     .stats = elevator_stats,
@@ -488,6 +560,7 @@ static int elevator_init_queue(struct elevator_device *e, const struct disk_pres
     e->queue_requests = preset->queue_requests;
     e->queue_depth = preset->queue_depth;
     e->merge_sectors = preset->merge_bytes / DEVICE_SECTOR;
+    TAILQ_INIT(&e->inside);
     for (int i = 0; i < 2; i++) {
         RB_INIT(&e->sorted[i]);
         TAILQ_INIT(&e->fifo[i]);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * fs/commit.c: who shares a commit with whom, errors, the order of the parts. The layout is
- * `memory` with parts of a commit that the test controls; nothing depends on time.
+ * `memory` with parts of a commit that the test controls; nothing depends on time. Over a modelled
+ * disk: the layouts' own commits, in the background.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include "fs/device/disk.h"
 #include "fs/pagecache.h"
 #include "tests/unit/fixture.h"
 
@@ -195,6 +197,96 @@ START_TEST(points) {
 }
 END_TEST
 
+/* --- over a modelled disk ----------------------------------------------------------------------
+ */
+
+static const char *const disk_types[] = {"ext2", "ext3", "ext4", "nilfs2"};
+#define DISK_TYPES ((int)(sizeof(disk_types) / sizeof(*disk_types)))
+
+static void start_on_disk(const char *type) {
+    const struct layout *found;
+    const struct layout_type *found_type;
+    struct disk_preset preset;
+    struct options options;
+    struct device *ram, *disk;
+
+    memset(&f, 0, sizeof(f));
+    clock_init_virtual(&f.clock, NULL);
+    f.log = log_to_stderr("test", LOG_LEVEL_WARNING);
+    ck_assert_int_eq(disk_preset_find("ata-2001", &preset, &f.log), 0);
+    ck_assert_int_eq(device_open_ram(UINT64_C(1) << 30, &f.clock, &f.log, &ram), 0);
+    ck_assert_int_eq(layout_find(type, &found, &found_type), 0);
+    ck_assert_int_eq(options_init(&options, found->options, OPTION_MKFS, &f.log), 0);
+    ck_assert_int_eq(options_parse(&options, found_type->mkfs_options), 0);
+    ck_assert_int_eq(found->format(ram, &options), 0);
+    options_free(&options);
+    ck_assert_int_eq(device_open_hdd(&preset, ram, &disk), 0);
+    struct volume_config config = {.type = type, .device = disk, .clock = &f.clock, .log = &f.log};
+    ck_assert_int_eq(volume_open(&config, &f.volume), 0);
+    ck_assert_int_eq(volume_root(f.volume, &f.root), 0);
+}
+
+static uint64_t commits_made(void) {
+    struct commit_counts counts;
+
+    volume_commit_counts(f.volume, &counts);
+    return counts.made;
+}
+
+/* `ns` pass in which nobody does anything. */
+static void idle(int64_t ns) {
+    for (int64_t end = f.clock.now_ns + ns; f.clock.now_ns < end;) {
+        f.clock.now_ns += NS_PER_MS;
+        ck_assert_int_eq(volume_tick(f.volume), 0);
+    }
+}
+
+/* The commit that is due after five seconds, while it is under way. */
+static void commit_under_way(struct inode *file) {
+    static const char bytes[1 << 20] = {1};
+
+    idle(4 * NS_PER_SEC);
+    for (unsigned i = 0; i < 8; i++)
+        ck_assert_int_eq(volume_write(file, bytes, sizeof(bytes), i * sizeof(bytes)),
+                         sizeof(bytes));
+    while (!f.volume->commit.task.active)
+        idle(NS_PER_MS);
+}
+
+/* Nobody waits for a commit that nobody asked for; the program goes on, and changes go into the
+ * next one. Who asks waits for both. */
+START_TEST(in_the_background) {
+    start_on_disk(disk_types[_i]);
+    if (f.volume->limits.commit_interval_ns) {
+        struct inode *file = make("file");
+        ck_assert_int_eq(volume_sync(f.volume), 0);
+        uint64_t made = commits_made();
+        commit_under_way(file);
+        int64_t now = f.clock.now_ns;
+        volume_put(make("other"), 1);
+        ck_assert_int_eq(volume_write(file, "x", 1, 5), 1);
+        ck_assert_int_eq(f.clock.now_ns, now);
+        ck_assert_uint_eq(commits_made(), made);
+        idle(2 * NS_PER_SEC);
+        ck_assert(!f.volume->commit.task.active);
+        ck_assert_uint_eq(commits_made(), made + 1);
+
+        ck_assert_int_eq(volume_sync(f.volume), 0);
+        made = commits_made();
+        commit_under_way(file);
+        now = f.clock.now_ns;
+        ck_assert_int_eq(volume_fsync(file, false), 0);
+        ck_assert(!f.volume->commit.task.active);
+        ck_assert_uint_eq(commits_made(), made + 2);
+        ck_assert_int_gt(f.clock.now_ns, now);
+
+        commit_under_way(file); /* and the volume is closed */
+        volume_put(file, 1);
+    }
+    finish();
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("commit");
     TCase *tcase = tcase_create("commit");
@@ -204,6 +296,7 @@ int main(void) {
     tcase_add_test(tcase, errors_reach_the_caller);
     tcase_add_test(tcase, data_first);
     tcase_add_test(tcase, points);
+    tcase_add_loop_test(tcase, in_the_background, 0, DISK_TYPES);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
 }

@@ -12,6 +12,7 @@
 
 #include "fs/device/device.h"
 #include "fs/device/disk.h"
+#include "fs/task.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -440,6 +441,89 @@ START_TEST(the_disk_works_while_the_cpu_does) {
 }
 END_TEST
 
+/* --- a task ---------------------------------------------------------------------------------- */
+
+struct writer {
+    struct bench *bench;
+    struct task task;
+    int64_t written_ns, flushed_ns;
+};
+
+static void write_and_flush(void *context) {
+    struct writer *writer = context;
+    struct bench *bench = writer->bench;
+
+    task_may_wait(&writer->task, true);
+    write_at(bench, 10000 * MIB, MIB);
+    writer->written_ns = bench->clock.now_ns;
+    ck_assert_int_eq(device_flush(bench->device), 0);
+    writer->flushed_ns = bench->clock.now_ns;
+    task_may_wait(&writer->task, false);
+}
+
+static void writer_start(struct writer *writer, struct bench *bench) {
+    int64_t start = bench->clock.now_ns;
+
+    *writer = (struct writer){.bench = bench};
+    ck_assert_int_eq(task_start(&writer->task, &bench->clock, write_and_flush, writer), 0);
+    ck_assert(writer->task.active);
+    ck_assert_int_eq(bench->clock.now_ns, start);
+}
+
+static void writer_go_on(struct writer *writer) {
+    ck_assert(device_poll(writer->bench->device) == DEVICE_FREE);
+    if (writer->task.active && writer->task.waits_for->pending == 0)
+        task_go_on(&writer->task);
+}
+
+/* Nobody waits for it, and it takes the time of the mechanism. */
+START_TEST(a_task_writes_and_flushes_beside_others) {
+    struct bench bench;
+    struct writer writer;
+    bench_open(&bench, "ata-2001");
+    writer_start(&writer, &bench);
+    while (writer.task.active) {
+        clock_charge_ns(&bench.clock, 10 * NS_PER_US);
+        writer_go_on(&writer);
+    }
+    ck_assert_int_eq(bench.clock.cpu_ns, bench.clock.now_ns);
+    ck_assert_int_gt(writer.written_ns, 0);
+    ck_assert_int_gt(writer.flushed_ns, writer.written_ns);
+    struct device_stats stats = stats_of(&bench);
+    ck_assert_uint_eq(stats.flushes, 1);
+    ck_assert_int_le(stats.busy_ns, writer.flushed_ns);
+    ck_assert_int_ge(stats.busy_ns, writer.flushed_ns - NS_PER_MS);
+    bench_close(&bench);
+}
+END_TEST
+
+/* A flush waits for the writes before it, and the requests behind it for the flush. */
+START_TEST(a_flush_beside_others_is_in_order) {
+    struct bench bench;
+    struct writer writer;
+    bench_open(&bench, "ata-2001");
+    writer_start(&writer, &bench);
+    while (writer.written_ns == 0) {
+        clock_charge_ns(&bench.clock, 10 * NS_PER_US);
+        writer_go_on(&writer);
+    }
+    read_at(&bench, 20000 * MIB, 4096);
+    int64_t read_ns = bench.clock.now_ns;
+    writer_go_on(&writer);
+    ck_assert(!writer.task.active);
+    ck_assert_int_le(writer.flushed_ns, read_ns);
+    /* One that is waited for, with one of a task under way. */
+    writer_start(&writer, &bench);
+    ck_assert_int_eq(device_flush(bench.device), 0);
+    writer_go_on(&writer);
+    ck_assert_int_eq(device_flush(bench.device), 0);
+    writer_go_on(&writer);
+    ck_assert(!writer.task.active);
+    ck_assert_uint_eq(stats_of(&bench).flushes, 4);
+    bench_close(&bench);
+}
+END_TEST
+
 /* --- the whole ------------------------------------------------------------------------------- */
 
 static struct device_stats mixed_run(const char *name, int64_t *end) {
@@ -604,6 +688,10 @@ static void add_tests(Suite *suite) {
     tcase_add_test(elevator, a_full_queue_makes_the_submitter_wait);
     tcase_add_test(elevator, the_disk_works_while_the_cpu_does);
     suite_add_tcase(suite, elevator);
+    TCase *task = tcase_create("task");
+    tcase_add_test(task, a_task_writes_and_flushes_beside_others);
+    tcase_add_test(task, a_flush_beside_others_is_in_order);
+    suite_add_tcase(suite, task);
     TCase *whole = tcase_create("whole");
     tcase_add_loop_test(whole, the_same_run_gives_the_same_figures, 0, PRESETS);
     tcase_add_test(whole, data_goes_to_the_device_below);
