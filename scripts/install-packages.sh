@@ -17,7 +17,7 @@ build_packages=(
 check_packages=(
     check libmd-dev e2fsprogs fuse2fs attr acl clang-format clang-tidy cppcheck shellcheck python3
     git sqlite3 postgresql rsync stress-ng dbench fio # run on mounts
-    qemu-system-x86 busybox-static kmod cpio xz-utils zstd nilfs-tools grub-common # other readers
+    qemu-system-x86 busybox-static kmod cpio xz-utils zstd nilfs-tools reiser4progs grub-common # other readers
 )
 
 case ${1:-} in

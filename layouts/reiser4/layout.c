@@ -20,6 +20,7 @@ const struct layout reiser4_layout = {
     .options = reiser4_option_table,
     .inode_private_size = sizeof(struct reiser4_inode),
 
+    .format = reiser4_format,
     .probe = reiser4_probe,
     .mount = reiser4_mount,
     .unmount = reiser4_unmount,
