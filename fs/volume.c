@@ -470,6 +470,17 @@ static void apply_attributes(struct inode *inode, unsigned mask, const struct at
         inode->project = a->project;
 }
 
+static void take_back_attributes(struct inode *inode, const struct inode *before) {
+    inode->mode = before->mode;
+    inode->uid = before->uid;
+    inode->gid = before->gid;
+    inode->flags = before->flags;
+    inode->project = before->project;
+    inode->atime = before->atime;
+    inode->mtime = before->mtime;
+    inode->ctime = before->ctime;
+}
+
 /* An immutable or append-only file takes no change but of its flags, and of its access time. */
 static int setattr_allowed(const struct inode *inode, unsigned mask) {
     unsigned harmless = SETATTR_FLAGS | SETATTR_PROJECT | SETATTR_CTIME;
@@ -491,13 +502,18 @@ static int setattr_step(struct inode *inode, unsigned mask, const struct attribu
         error = volume_acl_chmod(inode, a->mode);
     if (error)
         return error;
+    const struct inode before = *inode;
     apply_attributes(inode, mask, a);
     apply_times(inode, mask, a, volume_now(inode->volume));
-    return inode_store(inode);
+    error = inode_store(inode);
+    if (error == -ENOSPC)
+        take_back_attributes(inode, &before);
+    return error;
 }
 
 int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *attributes) {
     struct volume *volume = inode->volume;
+    bool tried = false;
     int error = 0;
 
     if (mask & SETATTR_SIZE) {
@@ -505,10 +521,12 @@ int volume_setattr(struct inode *inode, unsigned mask, const struct attributes *
         mask &= ~(unsigned)SETATTR_SIZE;
     }
     if (!error && mask) {
-        commit_point(volume);
-        error = volume_change_begin(volume);
-        if (!error)
-            error = volume_change_end(volume, setattr_step(inode, mask, attributes));
+        do {
+            commit_point(volume);
+            error = volume_change_begin(volume);
+            if (!error)
+                error = volume_change_end(volume, setattr_step(inode, mask, attributes));
+        } while (commit_for_space(volume, error, &tried));
     }
     volume_end_operation(volume);
     return error;

@@ -111,12 +111,13 @@ static int cut_step(struct inode *inode, uint64_t size) {
 /* The layout's and the attributes' part. Data lock exclusive. */
 static int truncate_layout(struct inode *inode, uint64_t size) {
     int error = volume_change_begin(inode->volume);
+    bool cut = inode->cut;
 
     if (error)
         return error;
     error = cut_step(inode, size);
-    if (error)
-        inode->cut = false;
+    if (error) /* of what is left to be cut there is no more, or it has to wait */
+        inode->cut = cut && error == -ENOSPC;
     return volume_change_end(inode->volume, error);
 }
 
@@ -279,17 +280,21 @@ int data_truncate(struct inode *inode, uint64_t size) {
 }
 
 int volume_truncate(struct inode *inode, uint64_t size) {
-    int error = data_lock(inode);
+    bool tried = false;
+    int error;
 
-    if (!error) {
-        error = data_truncate(inode, size);
-        data_unlock(inode);
-    }
-    while (!error && inode->cut) { /* another thread may be at it, too */
+    do {
         error = data_lock(inode);
-        if (!error)
+        if (!error) {
+            error = data_truncate(inode, size);
             data_unlock(inode);
-    }
+        }
+        while (!error && inode->cut) { /* another thread may be at it, too */
+            error = data_lock(inode);
+            if (!error)
+                data_unlock(inode);
+        }
+    } while (commit_for_space(inode->volume, error, &tried));
     if (!error)
         error = writeback_throttle(inode->volume);
     volume_end_operation(inode->volume);

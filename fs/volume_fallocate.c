@@ -58,6 +58,7 @@ static int punch(struct inode *inode, struct range range) {
 }
 
 static int punch_range(struct inode *inode, struct range range) {
+    bool tried = false;
     int error;
 
     if (!inode->volume->layout->punch)
@@ -68,7 +69,7 @@ static int punch_range(struct inode *inode, struct range range) {
             return error;
         error = punch(inode, range);
         data_unlock(inode);
-    } while (error == LAYOUT_AGAIN);
+    } while (error == LAYOUT_AGAIN || commit_for_space(inode->volume, error, &tried));
     return error;
 }
 

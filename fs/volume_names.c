@@ -423,18 +423,21 @@ static int remove_locked(struct inode *dir, const char *name, uint32_t length, b
 
 static int remove_name(struct inode *dir, const char *name, uint32_t length, bool directory) {
     struct volume *volume = dir->volume;
-    struct inode *inode = NULL;
     int error = name_check(name, length);
+    bool tried = false;
 
     if (error)
         return error;
     if (is_dot_name(name, length))
         return !directory ? -EISDIR : length == 1 ? -EINVAL : -ENOTEMPTY;
-    commit_point(volume);
-    pthread_rwlock_wrlock(&volume->lock);
-    error = remove_locked(dir, name, length, directory, &inode);
-    pthread_rwlock_unlock(&volume->lock);
-    volume_put(inode, 1);
+    do {
+        struct inode *inode = NULL;
+        commit_point(volume);
+        pthread_rwlock_wrlock(&volume->lock);
+        error = remove_locked(dir, name, length, directory, &inode);
+        pthread_rwlock_unlock(&volume->lock);
+        volume_put(inode, 1);
+    } while (commit_for_space(volume, error, &tried));
     volume_end_operation(volume);
     return error;
 }
@@ -625,10 +628,33 @@ static int rename_locked(struct rename *r, unsigned flags) {
     return volume_step_end(volume, rename_step(r));
 }
 
+/* `r` has directories and names. */
+static int rename_once(struct rename r, unsigned flags) {
+    struct volume *volume = r.source_dir->volume;
+
+    if (flags & RENAME_WHITEOUT) {
+        r.whiteout = inode_cache_new(volume);
+        if (!r.whiteout)
+            return -ENOMEM;
+    }
+    commit_point(volume);
+    pthread_rwlock_wrlock(&volume->lock);
+    int error = rename_locked(&r, flags);
+    if (r.whiteout && r.whiteout->ino == 0) {
+        inode_cache_abandon(r.whiteout);
+        r.whiteout = NULL;
+    }
+    pthread_rwlock_unlock(&volume->lock);
+    volume_put(r.inode, 1);
+    volume_put(r.victim, 1);
+    volume_put(r.whiteout, 1);
+    return error;
+}
+
 int volume_rename(struct inode *dir, const char *name, uint32_t length, struct inode *new_dir,
                   const char *new_name, uint32_t new_length, unsigned flags) {
     struct volume *volume = dir->volume;
-    struct rename r = {
+    const struct rename r = {
         .source_dir = dir,
         .target_dir = new_dir,
         .source_name = name,
@@ -637,6 +663,7 @@ int volume_rename(struct inode *dir, const char *name, uint32_t length, struct i
         .target_length = new_length,
         .flags = flags & RENAME_EXCHANGE ? RENAME_EXCHANGE_NAMES : 0,
     };
+    bool tried = false;
     int error = name_check(name, length);
 
     if (!error)
@@ -648,22 +675,9 @@ int volume_rename(struct inode *dir, const char *name, uint32_t length, struct i
     if ((flags & ~(unsigned)(RENAME_EXCHANGE | RENAME_NOREPLACE | RENAME_WHITEOUT)) ||
         (flags & RENAME_EXCHANGE && flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
         return -EINVAL;
-    if (flags & RENAME_WHITEOUT) {
-        r.whiteout = inode_cache_new(volume);
-        if (!r.whiteout)
-            return -ENOMEM;
-    }
-    commit_point(volume);
-    pthread_rwlock_wrlock(&volume->lock);
-    error = rename_locked(&r, flags);
-    if (r.whiteout && r.whiteout->ino == 0) {
-        inode_cache_abandon(r.whiteout);
-        r.whiteout = NULL;
-    }
-    pthread_rwlock_unlock(&volume->lock);
-    volume_put(r.inode, 1);
-    volume_put(r.victim, 1);
-    volume_put(r.whiteout, 1);
+    do
+        error = rename_once(r, flags);
+    while (commit_for_space(volume, error, &tried));
     volume_end_operation(volume);
     return error;
 }

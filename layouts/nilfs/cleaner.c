@@ -19,6 +19,10 @@
  *  5. All state is a matter of the clock and of what was changed, so that the same happens in the
  *     same virtual time.
  *  6. With nothing to be done, a mount sleeps until something changes.
+ *  7. What cleaning takes has room beside what is promised to others (space.h). Where space is so
+ *     tight that it would come out of what is left for the cleaner itself, a step is made only if
+ *     it wins more than it takes, its checkpoint included; it then is of the emptiest segments, and
+ *     of as many as it takes to win.
  *
  * With the option `wait`, a commit that finds space short cleans first; who found no space asks for
  * such commits as long as they win segments (nilfs_cleaner_make_room).
@@ -29,6 +33,7 @@
 #include <stdlib.h>
 
 #include "layouts/nilfs/checkpoint.h"
+#include "layouts/nilfs/space.h"
 #include "layouts/nilfs/super.h"
 
 #define BUSY_NS     (20 * INT64_C(1000000)) /* until a commit under way may be over */
@@ -38,7 +43,6 @@ int nilfs_cleaner_new(struct nilfs *nilfs) {
     nilfs->cleaner = calloc(1, sizeof(*nilfs->cleaner));
     if (!nilfs->cleaner)
         return -ENOMEM;
-    nilfs->volume->commit_frees = nilfs->options.cleaner.wait;
     return 0;
 }
 
@@ -115,12 +119,66 @@ static int step_go_on(struct nilfs *nilfs, struct clean_report *report) {
     return 0;
 }
 
+/* Would cleaning so many full segments take what is left for the cleaner? */
+static bool is_tight(const struct nilfs *nilfs, unsigned segments) {
+    uint64_t blocks = (uint64_t)segments * nilfs->geometry.segment_blocks;
+    const struct nilfs_demand demand = {.entries = blocks, .logged = blocks, .segments = segments};
+
+    return !nilfs_space_fits(nilfs, NILFS_CLAIM_REMOVE, &demand);
+}
+
+static int weigh(struct nilfs *nilfs, uint64_t segment, struct nilfs_weight *weight) {
+    int error = nilfs_cleaner_weigh(nilfs, segment, weight);
+
+    if (error == -EBUSY && advance_supers(nilfs) == 0)
+        error = nilfs_cleaner_weigh(nilfs, segment, weight);
+    return error;
+}
+
+/* Of the first `count` segments of the step, how many to clean so that the most is won; 0: nothing
+ * would be. What cannot be weighed is left out. */
+static unsigned weigh_all(struct nilfs *nilfs, unsigned count, struct nilfs_weight *weight) {
+    uint64_t *step = nilfs->cleaner->step;
+    uint64_t each = nilfs_space_segment(&nilfs->geometry), anyway = 0;
+    uint64_t most = each - 1; /* less than a segment is not worth it */
+    unsigned kept = 0, best = 0;
+
+    if (nilfs->dirty_blocks + nilfs->pending_blocks > 0)
+        anyway = nilfs_space_promised(nilfs, &weight->demand);
+    for (unsigned i = 0; i < count; i++) {
+        if (weigh(nilfs, step[i], weight))
+            continue;
+        if (!nilfs_space_fits(nilfs, NILFS_CLAIM_FINISH, &weight->demand))
+            break;
+        uint64_t takes = nilfs_space_promised(nilfs, &weight->demand) - anyway;
+        step[kept++] = step[i];
+        if (kept * each > takes + most) {
+            most = kept * each - takes;
+            best = kept;
+        }
+    }
+    return best;
+}
+
+static int worthwhile(struct nilfs *nilfs, unsigned count) {
+    struct nilfs_weight weight;
+    int error = nilfs_weight_begin(nilfs, &weight);
+    unsigned best = error ? 0 : weigh_all(nilfs, count, &weight);
+
+    nilfs_weight_end(&weight);
+    return error ? error : (int)best;
+}
+
 /* How many segments it has; 0: none can be cleaned now. */
 static int step_begin(struct nilfs *nilfs, bool any_time, int64_t *wake) {
     struct nilfs_cleaner *cleaner = nilfs->cleaner;
     unsigned room = nilfs->options.cleaner.segments_per_step[few(nilfs)];
-    int count = nilfs_cleaner_select(nilfs, any_time, cleaner->step, room, wake);
+    bool tight = is_tight(nilfs, room);
+    int count = nilfs_cleaner_select(nilfs, tight, any_time, cleaner->step,
+                                     tight ? CLEAN_SEGMENTS_MAX : room, wake);
 
+    if (tight && count > 0)
+        count = worthwhile(nilfs, (unsigned)count);
     cleaner->step_count = count > 0 ? (unsigned)count : 0;
     cleaner->step_done = cleaner->step_protected = 0;
     return count;

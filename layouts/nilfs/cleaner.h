@@ -14,6 +14,7 @@
 
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log.h"
+#include "layouts/nilfs/space.h"
 
 struct nilfs_found_block { /* what a log says that lies at `block` */
     struct nilfs_log_item item;
@@ -44,12 +45,13 @@ void nilfs_cleaner_free(struct nilfs *nilfs);
 int nilfs_cleaner_make_room(struct nilfs *nilfs);
 
 /* --- cleaner_policy.c --- */
-/* The best candidates, at most `room`, best first; how many, or an error. `any_time`: also those
+/* The best candidates, at most `room`, best first; how many, or an error. Best by the policy's
+ * rank, or, `emptiest`, because they have the fewest live blocks. `any_time`: also those
  * that were written since the last change by a user; else these are left alone, so that the cleaner
  * does not clean what it has just written. *wake: seconds, when the first of those that are too
  * young may be taken; INT64_MAX: there are none such. */
-int nilfs_cleaner_select(struct nilfs *nilfs, bool any_time, uint64_t *segments, unsigned room,
-                         int64_t *wake);
+int nilfs_cleaner_select(struct nilfs *nilfs, bool emptiest, bool any_time, uint64_t *segments,
+                         unsigned room, int64_t *wake);
 /* A segment's exact count. */
 void nilfs_cleaner_counted(struct nilfs *nilfs, uint64_t segment, uint32_t live);
 /* For snapshots.c: what was counted does not hold any more. */
@@ -80,6 +82,17 @@ int nilfs_liveness_load(struct nilfs *nilfs, struct nilfs_liveness *liveness);
 void nilfs_liveness_free(struct nilfs_liveness *liveness);
 /* A life [start, end) of a multi-version block: does a state that is kept have it? */
 bool nilfs_liveness_held(const struct nilfs_liveness *liveness, uint64_t start, uint64_t end);
+/* What cleaning a few segments takes, at most. */
+struct nilfs_weight {
+    struct nilfs_demand demand;
+    uint64_t span;  /* blocks of the DAT that are told apart... */
+    uint8_t *seen;  /* owned: ...of which these are counted */
+    uint64_t slots; /* the last block of the cpfile that is */
+};
+int nilfs_weight_begin(struct nilfs *nilfs, struct nilfs_weight *weight);
+void nilfs_weight_end(struct nilfs_weight *weight);
+/* Adds a segment. Nothing else changes. -EBUSY: a super block leads there. */
+int nilfs_cleaner_weigh(struct nilfs *nilfs, uint64_t segment, struct nilfs_weight *weight);
 /* Cleans one segment and adds what it did to the report. 0 also where it is left as it is (the
  * report tells why); -ENOSPC: a commit is needed first; errors before anything has changed;
  * nilfs_fail after. */

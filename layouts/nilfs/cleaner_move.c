@@ -21,20 +21,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/bitmap.h"
 #include "layouts/nilfs/bmap.h"
 #include "layouts/nilfs/cleaner.h"
 #include "layouts/nilfs/cpfile.h"
 #include "layouts/nilfs/dat.h"
 #include "layouts/nilfs/log_internal.h"
 #include "layouts/nilfs/log_read.h"
+#include "layouts/nilfs/palloc.h"
+#include "layouts/nilfs/space.h"
 #include "layouts/nilfs/sufile.h"
 #include "layouts/nilfs/super.h"
 
 /* Live blocks that are in core at a time. */
 #define BATCH_BYTES (UINT32_C(8) << 20)
-/* Segments that the checkpoint behind a cleaned segment needs at most, beside those for what has
- * changed: the one after the next, and one that is begun. */
-#define SEGMENTS_BESIDE 2u
 
 struct range { /* of checkpoints: [start, end) */
     uint64_t start, end;
@@ -49,8 +49,9 @@ struct segment_work {
     uint32_t dat_count;            /* blocks of the DAT that are live: changed, not moved */
     struct nilfs_found_block *dat; /* owned */
     uint64_t *dead;                /* owned: virtual blocks */
-    struct range *ended;           /* owned: of each dead one; start == end: of no checkpoint */
     uint32_t dead_count;
+    struct range *ended; /* owned: of those dead ones that were of a checkpoint */
+    uint32_t ended_count;
     uint32_t blocks, gone; /* in logs; of them those that somebody else freed, or moved */
     uint8_t *data;         /* owned: a batch of blocks */
     struct clean_report *report;
@@ -150,12 +151,9 @@ static int found_dat(struct segment_work *work, const struct nilfs_log_item *ite
 
 static void found_dead(struct segment_work *work, const struct nilfs_log_item *item,
                        const struct nilfs_life *life) {
-    struct range ended = {0};
-
-    if (item->cno != 0) /* else of no checkpoint: cpfile's and sufile's */
-        ended = (struct range){life->start, life->end};
-    work->dead[work->dead_count] = item->vblock;
-    work->ended[work->dead_count++] = ended;
+    work->dead[work->dead_count++] = item->vblock;
+    if (item->cno != 0 && life->start < life->end) /* else of none: cpfile's and sufile's */
+        work->ended[work->ended_count++] = (struct range){life->start, life->end};
 }
 
 /* The format's rule. A life that ends in the checkpoint it began in is of none. */
@@ -362,21 +360,30 @@ static int range_order(const void *left, const void *right) {
     return (a->start > b->start) - (a->start < b->start);
 }
 
-/* The checkpoints that had what is dead. Ranges that meet are one. */
+/* Ranges that meet become one. */
+static void ended_join(struct segment_work *work) {
+    uint32_t count = 0;
+
+    qsort(work->ended, work->ended_count, sizeof(*work->ended), range_order);
+    for (uint32_t i = 0; i < work->ended_count; i++) {
+        struct range *last = count > 0 ? &work->ended[count - 1] : NULL;
+        if (!last || work->ended[i].start > last->end)
+            work->ended[count++] = work->ended[i];
+        else if (work->ended[i].end > last->end)
+            last->end = work->ended[i].end;
+    }
+    work->ended_count = count;
+}
+
+/* The checkpoints that had what is dead. */
 static int delete_checkpoints(struct segment_work *work) {
     struct nilfs *nilfs = work->nilfs;
     uint64_t before, after, snapshots;
     int error = nilfs_cpfile_counts(nilfs, &before, &snapshots);
 
-    qsort(work->ended, work->dead_count, sizeof(*work->ended), range_order);
-    for (uint32_t i = 0; i < work->dead_count && !error;) {
-        struct range range = work->ended[i++];
-        for (; i < work->dead_count && work->ended[i].start <= range.end; i++)
-            if (work->ended[i].end > range.end)
-                range.end = work->ended[i].end;
-        if (range.start < range.end)
-            error = nilfs_cpfile_delete(nilfs, range.start, range.end);
-    }
+    ended_join(work);
+    for (uint32_t i = 0; i < work->ended_count && !error; i++)
+        error = nilfs_cpfile_delete(nilfs, work->ended[i].start, work->ended[i].end);
     if (!error)
         error = nilfs_cpfile_counts(nilfs, &after, &snapshots);
     if (!error)
@@ -435,25 +442,116 @@ static void work_end(struct segment_work *work) {
 
 /* So that it is not looked at again for a while. */
 static int put_off(struct segment_work *work, struct nilfs_usage usage) {
+    const struct nilfs_demand demand = {.segments = 1};
+
+    if (nilfs_space_claim(work->nilfs, NILFS_CLAIM_FINISH, &demand))
+        return 0;
     usage.modified = nilfs_now(work->nilfs);
     return nilfs_fail(work->nilfs, nilfs_sufile_write(work->nilfs, work->segment, &usage));
 }
 
-/* Are there segments for what is to be moved and for the checkpoint? */
-static bool room_to_move(const struct segment_work *work) {
-    const struct nilfs *nilfs = work->nilfs;
-    uint64_t blocks = nilfs->dirty_blocks + work->live_count + work->dat_count;
+/* --- what it takes ---------------------------------------------------------------------------- */
 
-    return nilfs->clean_segments >=
-           nilfs->freed_count + SEGMENTS_BESIDE + 2 * blocks / nilfs->geometry.segment_blocks;
+int nilfs_weight_begin(struct nilfs *nilfs, struct nilfs_weight *weight) {
+    *weight = (struct nilfs_weight){
+        .span = nilfs_palloc_span(nilfs->dat),
+        .slots = UINT64_MAX,
+        .demand = {.blocks = nilfs_space_change(nilfs->cpfile)}, /* of nodes, mostly */
+    };
+    weight->seen = calloc(weight->span / 8 + 1, 1);
+    return weight->seen ? 0 : -ENOMEM;
 }
+
+void nilfs_weight_end(struct nilfs_weight *weight) {
+    free(weight->seen);
+}
+
+/* A block of the DAT changes, if it has not yet. */
+static void weigh_entry(const struct segment_work *work, uint64_t vblock,
+                        struct nilfs_weight *weight) {
+    struct nilfs_file *dat = work->nilfs->dat;
+    const struct nilfs_palloc layout = nilfs_palloc_of(dat);
+    uint64_t offset;
+    uint32_t byte;
+
+    nilfs_palloc_locate(&layout, vblock, &offset, &byte);
+    if (offset >= weight->span || nilfs_palloc_changed(dat, vblock) ||
+        bitmap_test(weight->seen, (uint32_t)offset))
+        return;
+    bitmap_set(weight->seen, (uint32_t)offset, 1);
+    weight->demand.entries++;
+}
+
+/* Deleted checkpoints: blocks of the cpfile change where others stay, else they are freed. */
+static void weigh_slots(struct segment_work *work, const struct range *range,
+                        struct nilfs_weight *weight) {
+    struct nilfs_file *cpfile = work->nilfs->cpfile;
+    uint64_t offset, last, vblock;
+
+    if (!nilfs_cpfile_extent(work->nilfs, range->start, range->end, &offset, &last))
+        return;
+    /* The checkpoints of one segment often begin where those of another end. */
+    weight->demand.blocks += (offset != weight->slots) + (last != offset);
+    weight->slots = last;
+    while (offset <= last && nilfs_bmap_seek(cpfile, offset, &offset) == 0 && offset <= last) {
+        if (nilfs_bmap_lookup(cpfile, offset, &vblock) == 0)
+            weigh_entry(work, vblock, weight);
+        offset++;
+    }
+}
+
+static void weigh(struct segment_work *work, struct nilfs_weight *weight) {
+    for (uint32_t i = 0; i < work->live_count; i++)
+        weigh_entry(work, work->live[i].item.vblock, weight);
+    for (uint32_t i = 0; i < work->dead_count; i++)
+        weigh_entry(work, work->dead[i], weight);
+    ended_join(work);
+    for (uint32_t i = 0; i < work->ended_count; i++)
+        weigh_slots(work, &work->ended[i], weight);
+    weight->demand.entries += work->dat_count;
+    if (work->live_count > 0)
+        weight->demand.logged += work->live_count + 2; /* the log that is open is closed early */
+    weight->demand.segments++;
+}
+
+int nilfs_cleaner_weigh(struct nilfs *nilfs, uint64_t segment, struct nilfs_weight *weight) {
+    struct clean_report unused = {.count = 0};
+    struct segment_work work = {.nilfs = nilfs, .segment = segment, .report = &unused};
+    struct nilfs_usage usage;
+    int error = nilfs_sufile_read(nilfs, segment, &usage);
+
+    if (!error)
+        error = work_begin(&work);
+    if (!error)
+        error = read_logs(&work, usage.blocks);
+    if (!error && usage.blocks > 0 && work.sequence >= nilfs_super_protected_sequence(nilfs))
+        error = -EBUSY;
+    if (!error)
+        weigh(&work, weight);
+    work_end(&work);
+    return error;
+}
+
+static int claim(struct segment_work *work) {
+    struct nilfs_weight weight;
+    int error = nilfs_weight_begin(work->nilfs, &weight);
+
+    if (!error)
+        weigh(work, &weight);
+    if (!error)
+        error = nilfs_space_claim(work->nilfs, NILFS_CLAIM_FINISH, &weight.demand);
+    nilfs_weight_end(&weight);
+    return error;
+}
+
+/* --- one segment ------------------------------------------------------------------------------ */
 
 static int clean(struct segment_work *work, enum clean_fate *fate) {
     bool moving = false;
+    int error = claim(work);
 
-    if (!room_to_move(work))
-        return -ENOSPC;
-    int error = move_live(work, &moving);
+    if (!error)
+        error = move_live(work, &moving);
     if (error == -EIO && !moving) { /* told by the device; nothing has changed */
         *fate = CLEAN_DAMAGED;
         return 0;

@@ -83,15 +83,15 @@ struct selection {
     unsigned count, room;
 };
 
-static double rank(const struct nilfs *nilfs, uint64_t segment, const struct nilfs_usage *usage,
-                   int64_t now) {
+static double rank(const struct nilfs *nilfs, enum nilfs_policy policy, uint64_t segment,
+                   const struct nilfs_usage *usage, int64_t now) {
     const struct nilfs_cleaner *cleaner = nilfs->cleaner;
     double age = usage->modified < now ? (double)(now - usage->modified) : 0;
 
-    if (!cleaner->live)
+    if (policy != NILFS_POLICY_GREEDY && policy != NILFS_POLICY_COST_BENEFIT)
         return -age;
     double used = (double)cleaner->live[segment] / nilfs->geometry.segment_blocks;
-    if (nilfs->options.cleaner.policy == NILFS_POLICY_GREEDY)
+    if (policy == NILFS_POLICY_GREEDY)
         return used;
     return -(1 - used) * (age + 1) / (1 + used); /* even a new one is better the emptier it is */
 }
@@ -116,20 +116,16 @@ static bool cleanable(const struct nilfs *nilfs, uint64_t segment,
     return usage->flags == NILFS_SU_DIRTY && !nilfs_log_uses(nilfs, segment);
 }
 
-static bool by_count(const struct nilfs *nilfs) {
-    enum nilfs_policy policy = nilfs->options.cleaner.policy;
-
-    return policy == NILFS_POLICY_GREEDY || policy == NILFS_POLICY_COST_BENEFIT;
-}
-
-int nilfs_cleaner_select(struct nilfs *nilfs, bool any_time, uint64_t *segments, unsigned room,
-                         int64_t *wake) {
+int nilfs_cleaner_select(struct nilfs *nilfs, bool emptiest, bool any_time, uint64_t *segments,
+                         unsigned room, int64_t *wake) {
+    enum nilfs_policy policy = emptiest ? NILFS_POLICY_GREEDY : nilfs->options.cleaner.policy;
     struct selection selection = {.room = room};
     uint64_t all = nilfs->geometry.segments;
     int64_t now = nilfs_now(nilfs), protection = nilfs->options.cleaner.protection;
     int64_t limit =
         any_time || now - protection < nilfs->nongc_time ? now - protection : nilfs->nongc_time - 1;
-    int error = by_count(nilfs) && !nilfs->cleaner->live ? count_live(nilfs) : 0;
+    bool counted = policy == NILFS_POLICY_GREEDY || policy == NILFS_POLICY_COST_BENEFIT;
+    int error = counted && !nilfs->cleaner->live ? count_live(nilfs) : 0;
 
     *wake = INT64_MAX;
     for (uint64_t i = 0; i < all && !error; i++) {
@@ -141,7 +137,8 @@ int nilfs_cleaner_select(struct nilfs *nilfs, bool any_time, uint64_t *segments,
         if (usage.modified > now) /* the clock was wrong, then or now */
             usage.modified = limit;
         if (usage.modified <= limit)
-            select_one(&selection, (struct candidate){segment, rank(nilfs, segment, &usage, now)});
+            select_one(&selection,
+                       (struct candidate){segment, rank(nilfs, policy, segment, &usage, now)});
         else if (usage.modified < nilfs->nongc_time && usage.modified < *wake - protection)
             *wake = usage.modified + protection;
     }

@@ -19,6 +19,7 @@
 #include "layouts/nilfs/cleaner.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log_internal.h"
+#include "layouts/nilfs/space.h"
 #include "layouts/nilfs/sufile.h"
 #include "layouts/nilfs/super.h"
 
@@ -105,10 +106,22 @@ static int begin_data_only(struct nilfs *nilfs) {
     return error;
 }
 
+/* Invariants 1 and 2 of space.c. */
+static int collect_within_promise(struct nilfs *nilfs) {
+    static const struct nilfs_demand none;
+    uint64_t promised = nilfs_space_promised(nilfs, &none), left = nilfs_space_left(nilfs);
+    int error = nilfs_checkpoint_collect(nilfs);
+    uint64_t now = nilfs_space_left(nilfs);
+
+    if (promised > left || (left > now && left - now > promised))
+        nilfs->overdrafts++;
+    return error;
+}
+
 /* What changes from here on is the next checkpoint's. */
 static int begin_checkpoint(struct nilfs *nilfs, enum commit_cause cause) {
     struct nilfs_commit *commit = nilfs->commit;
-    int error = nilfs_checkpoint_collect(nilfs);
+    int error = collect_within_promise(nilfs);
 
     if (error)
         return error;

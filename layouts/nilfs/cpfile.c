@@ -332,6 +332,17 @@ int nilfs_cpfile_delete(struct nilfs *nilfs, uint64_t from, uint64_t to) {
     return 0;
 }
 
+bool nilfs_cpfile_extent(struct nilfs *nilfs, uint64_t from, uint64_t to, uint64_t *first,
+                         uint64_t *last) {
+    struct nilfs_checkpoint found;
+
+    if (from >= to || nilfs_cpfile_next(nilfs, from, false, &found) || found.cno >= to)
+        return false;
+    *first = place_of(&nilfs->geometry, found.cno).offset;
+    *last = place_of(&nilfs->geometry, to - 1).offset;
+    return true;
+}
+
 /* --- snapshots -------------------------------------------------------------------------------- */
 
 /* The links of a snapshot; of the header, which is both ends, with 0. */

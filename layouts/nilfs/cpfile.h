@@ -36,5 +36,9 @@ int nilfs_cpfile_fill(struct nilfs *nilfs, const struct nilfs_checkpoint *checkp
 int nilfs_cpfile_delete(struct nilfs *nilfs, uint64_t from, uint64_t to);
 /* Makes the checkpoint a snapshot, or a plain one again. -ENOENT. */
 int nilfs_cpfile_keep(struct nilfs *nilfs, uint64_t cno, bool keep);
+/* Where the valid checkpoints of [from, to) lie: blocks [*first, *last] of the file; only the first
+ * and the last of these may have others, too. False: there are none. */
+bool nilfs_cpfile_extent(struct nilfs *nilfs, uint64_t from, uint64_t to, uint64_t *first,
+                         uint64_t *last);
 
 #endif

@@ -26,7 +26,7 @@
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log.h"
 
-/* Blocks that one step frees. */
+/* Blocks that one step frees, at most. */
 #define FREE_STEP 16384u
 /* A run of so many pending blocks is written from the caller's pages, without a copy. */
 #define DIRECT_BLOCKS 16u
@@ -77,22 +77,65 @@ static void sectors_set(struct inode *inode) {
         file_of(inode)->sectors + nilfs_inode_of(inode)->pending_holes * g->sectors_per_block;
 }
 
-/* The file's set was changed: `before` blocks were in it, and `holes` of what has gone, or come,
- * are not in the file's map. */
-static void pending_changed(struct inode *inode, uint64_t before, uint64_t holes) {
+/* What is known of a range of blocks, or of all pending ones. */
+struct extent_count {
+    uint64_t blocks, runs;
+    uint64_t holes;    /* not in the file's map */
+    uint64_t replaced; /* blocks of the DAT with the entries of the others, at most */
+};
+
+static uint32_t entries_per_block(const struct nilfs *nilfs) {
+    return nilfs->geometry.block_size / nilfs->geometry.dat_entry_size;
+}
+
+static struct extent_count pending_count(struct inode *inode) {
+    const struct block_set *pending = &file_of(inode)->pending;
+    const struct nilfs_inode *entry = nilfs_inode_of(inode);
+
+    return (struct extent_count){pending->blocks, pending->runs, entry->pending_holes,
+                                 entry->pending_replaced};
+}
+
+/* Adds a file's part to the promise, or (times -1) takes it away. Sums are modulo 2^64. */
+static void promise_add(struct nilfs *nilfs, const struct extent_count *count, uint64_t times) {
+    struct nilfs_promise *promise = &nilfs->promise;
+    uint64_t in_row = count->blocks / entries_per_block(nilfs);
+
+    promise->entry_blocks += times * smaller(count->blocks, 2 * count->runs + in_row);
+    promise->replaced += times * count->replaced;
+    promise->files += times * (count->blocks > 0);
+}
+
+/* The file's set was changed, and was as `before`; `change` has gone, or come. */
+static void pending_changed(struct inode *inode, const struct extent_count *before,
+                            const struct extent_count *change) {
     struct nilfs *nilfs = nilfs_of(inode->volume);
     struct nilfs_inode *entry = nilfs_inode_of(inode);
     uint64_t blocks = file_of(inode)->pending.blocks;
+    bool more = blocks > before->blocks;
 
-    entry->pending_holes += blocks < before ? -holes : holes;
-    nilfs->pending_blocks += blocks - before;
+    entry->pending_holes += more ? change->holes : -change->holes;
+    /* What is left of them are as many at most. */
+    entry->pending_replaced =
+        (uint32_t)smaller(smaller(before->replaced + (more ? change->replaced : 0), UINT32_MAX),
+                          blocks - entry->pending_holes);
+    const struct extent_count after = pending_count(inode);
+    uint64_t nodes = nilfs_space_nodes(file_of(inode), after.runs, after.blocks, after.holes);
+    nodes = smaller(nodes, UINT32_MAX);
+    nilfs->promise.nodes += nodes - entry->pending_nodes;
+    entry->pending_nodes = (uint32_t)nodes;
+    nilfs->pending_blocks += blocks - before->blocks;
+    promise_add(nilfs, before, UINT64_MAX);
+    promise_add(nilfs, &after, 1);
     pending_list(inode, blocks > 0);
     sectors_set(inode);
 }
 
-/* Blocks of [from, to) that are not in the file's map. */
-static int count_holes(struct nilfs_file *file, uint64_t from, uint64_t to, uint64_t *holes) {
-    uint64_t pointers[MAP_BLOCKS], next;
+/* Counts [from, to), a piece of a file, in addition. */
+static int range_count(struct nilfs_file *file, uint64_t from, uint64_t to,
+                       struct extent_count *count) {
+    uint32_t per_block = entries_per_block(file->nilfs);
+    uint64_t pointers[MAP_BLOCKS], next, place = UINT64_MAX;
 
     while (from < to) {
         int found = nilfs_bmap_lookup_run(file, from, pointers,
@@ -100,7 +143,11 @@ static int count_holes(struct nilfs_file *file, uint64_t from, uint64_t to, uint
         if (found < 0 && found != -ENOENT)
             return found;
         next = smaller(found == -ENOENT ? next : from + (uint64_t)found, to);
-        *holes += found == -ENOENT ? next - from : 0;
+        count->holes += found == -ENOENT ? next - from : 0;
+        for (int i = 0; i < found; i++) {
+            count->replaced += pointers[i] / per_block != place;
+            place = pointers[i] / per_block;
+        }
         from = next;
     }
     return 0;
@@ -109,30 +156,33 @@ static int count_holes(struct nilfs_file *file, uint64_t from, uint64_t to, uint
 /* None of [from, to) is pending yet. */
 static int pending_add(struct inode *inode, uint64_t from, uint64_t to) {
     struct nilfs_file *file = file_of(inode);
-    uint64_t before = file->pending.blocks, holes = 0;
-    int error = count_holes(file, from, to, &holes);
+    const struct extent_count before = pending_count(inode);
+    struct extent_count change = {0};
+    int error = range_count(file, from, to, &change);
 
     if (!error)
         error = block_set_add(&file->pending, from, to);
     if (!error)
-        pending_changed(inode, before, holes);
+        pending_changed(inode, &before, &change);
     return error;
 }
 
 /* Those of [from, to) that are pending. */
 static int pending_remove(struct inode *inode, uint64_t from, uint64_t to) {
     struct nilfs_file *file = file_of(inode);
-    uint64_t before = file->pending.blocks, holes = 0, at = from, start, stop;
+    const struct extent_count before = pending_count(inode);
+    struct extent_count change = {0};
+    uint64_t at = from, start, stop;
     int error = 0;
 
     while (at < to && !error && block_set_next(&file->pending, at, &start, &stop) && start < to) {
         at = smaller(stop, to);
-        error = count_holes(file, start, at, &holes);
+        error = range_count(file, start, at, &change);
     }
     if (!error && from < to)
         error = block_set_remove(&file->pending, from, to);
     if (!error)
-        pending_changed(inode, before, holes);
+        pending_changed(inode, &before, &change);
     return error;
 }
 
@@ -141,9 +191,9 @@ void nilfs_data_forget(struct inode *inode) {
 
     if (!nilfs_inode_of(inode)->pending && (!file || file->pending.blocks == 0))
         return;
-    uint64_t before = file->pending.blocks;
+    const struct extent_count all = pending_count(inode);
     block_set_clear(&file->pending);
-    pending_changed(inode, before, nilfs_inode_of(inode)->pending_holes);
+    pending_changed(inode, &all, &all);
 }
 
 struct inode *nilfs_data_pending(struct nilfs *nilfs) {
@@ -158,15 +208,23 @@ struct inode *nilfs_data_pending(struct nilfs *nilfs) {
 
 /* --- reserve --------------------------------------------------------------------------------- */
 
+/* Is there space for `count` more pending blocks, in a row, of the file, and its record? */
+static bool has_room(const struct nilfs_file *file, uint64_t count) {
+    struct nilfs *nilfs = file->nilfs;
+
+    return nilfs_space(nilfs, count + nilfs_space_nodes(file, 1, count, count) +
+                                  nilfs_space_change(nilfs->ifile)) == 0;
+}
+
 /* How many of `count` more pending blocks there is room for. */
-static uint64_t room_for(const struct nilfs *nilfs, uint64_t count) {
+static uint64_t room_for(const struct nilfs_file *file, uint64_t count) {
     uint64_t fits = 0, over = count + 1; /* there is room for `fits`, not for `over` */
 
-    if (nilfs_space(nilfs, count) == 0)
+    if (has_room(file, count))
         return count;
     while (over - fits > 1) {
         uint64_t middle = fits + (over - fits) / 2;
-        if (nilfs_space(nilfs, middle) == 0)
+        if (has_room(file, middle))
             fits = middle;
         else
             over = middle;
@@ -176,8 +234,8 @@ static uint64_t room_for(const struct nilfs *nilfs, uint64_t count) {
 
 /* Makes [at, end) pending from the start on as far as there is room; up to where. */
 static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
-    const struct nilfs *nilfs = nilfs_of(inode->volume);
-    const struct block_set *pending = &file_of(inode)->pending;
+    const struct nilfs_file *file = file_of(inode);
+    const struct block_set *pending = &file->pending;
 
     while (at < end) {
         uint64_t start, stop;
@@ -185,7 +243,7 @@ static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
             start = stop = end;
         if (start > at) {
             start = smaller(start, end);
-            uint64_t room = room_for(nilfs, start - at);
+            uint64_t room = room_for(file, start - at);
             int error = room > 0 ? pending_add(inode, at, at + room) : 0;
             if (error)
                 return error;
@@ -468,15 +526,15 @@ static void freed(struct inode *inode) {
     mark_unsafe(file);
 }
 
-/* Frees blocks from `from` on, the last ones first. LAYOUT_AGAIN: some are left, the last in front
- * of *end. */
-static int free_tail(struct nilfs_file *file, uint64_t from, uint64_t *end) {
+/* Frees blocks from `from` on, up to `step` of them, the last ones first. LAYOUT_AGAIN: some are
+ * left, the last in front of *end. */
+static int free_tail(struct nilfs_file *file, uint64_t from, uint64_t step, uint64_t *end) {
     uint64_t last;
     int error = nilfs_bmap_last(file, &last);
 
     if (error || last < from)
         return error == -ENOENT ? 0 : error;
-    uint64_t first = last - from >= FREE_STEP ? last - FREE_STEP + 1 : from;
+    uint64_t first = last - from >= step ? last - step + 1 : from;
     clock_charge(file->nilfs->volume->clock, COST_BLOCK_ALLOC, (uint32_t)(last - first + 1));
     error = nilfs_fail(file->nilfs, nilfs_file_free(file, first, last + 1));
     if (error || first == from)
@@ -488,33 +546,54 @@ static int free_tail(struct nilfs_file *file, uint64_t from, uint64_t *end) {
     return LAYOUT_AGAIN;
 }
 
-int nilfs_free_blocks(struct inode *inode, uint64_t from) {
+static int free_blocks(struct inode *inode, uint64_t from, uint64_t step) {
     struct nilfs_file *file = file_of(inode);
     const struct nilfs_geometry *g = &file->nilfs->geometry;
     uint64_t end = 0;
-    int result = file->device ? 0 : free_tail(file, from, &end);
+    int result = file->device ? 0 : free_tail(file, from, step, &end);
 
     nilfs_inode_of(inode)->uncut = end << g->block_bits;
     freed(inode);
     return result;
 }
 
-int nilfs_truncate(struct inode *inode, uint64_t size) {
-    uint64_t from = blocks_of(nilfs_of(inode->volume), size);
-    int error = size < inode->size ? edge_pending(inode, size) : 0;
-
-    if (!error)
-        error = pending_remove(inode, from, UINT64_MAX);
-    return error ? error : nilfs_free_blocks(inode, from);
+/* There may be after a commit. */
+static int no_room_yet(struct nilfs *nilfs) {
+    if (nilfs->dirty_blocks == 0)
+        return -ENOSPC;
+    nilfs->volume->commit.wanted = true;
+    return LAYOUT_AGAIN;
 }
 
-/* Frees blocks of [from, to), the first ones first. */
-static int free_range(struct nilfs_file *file, uint64_t from, uint64_t to) {
+int nilfs_data_free(struct inode *inode) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint64_t step;
+
+    nilfs_data_forget(inode);
+    step = nilfs_space_free(nilfs, NILFS_CLAIM_FINISH, file_of(inode), FREE_STEP);
+    return step > 0 ? free_blocks(inode, 0, step) : no_room_yet(nilfs);
+}
+
+int nilfs_truncate(struct inode *inode, uint64_t size) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    uint64_t from = blocks_of(nilfs, size);
+    uint64_t step = nilfs_space_free(nilfs, NILFS_CLAIM_REMOVE, file_of(inode), FREE_STEP);
+
+    if (step == 0)
+        return nilfs_inode_of(inode)->uncut > 0 ? no_room_yet(nilfs) : -ENOSPC;
+    int error = size < inode->size ? edge_pending(inode, size) : 0;
+    if (!error)
+        error = pending_remove(inode, from, UINT64_MAX);
+    return error ? error : free_blocks(inode, from, step);
+}
+
+/* Frees blocks of [from, to), up to `step`, the first ones first. */
+static int free_range(struct nilfs_file *file, uint64_t from, uint64_t to, uint64_t step) {
     int error = nilfs_bmap_seek(file, from, &from);
 
     if (error || from >= to)
         return error == -ENOENT ? 0 : error;
-    uint64_t end = smaller(to, from + FREE_STEP);
+    uint64_t end = smaller(to, from + step);
     clock_charge(file->nilfs->volume->clock, COST_BLOCK_ALLOC, (uint32_t)(end - from));
     error = nilfs_fail(file->nilfs, nilfs_file_free(file, from, end));
     if (error)
@@ -524,10 +603,13 @@ static int free_range(struct nilfs_file *file, uint64_t from, uint64_t to) {
 }
 
 int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length) {
-    const struct nilfs *nilfs = nilfs_of(inode->volume);
+    struct nilfs *nilfs = nilfs_of(inode->volume);
     uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
     uint64_t from = blocks_of(nilfs, offset), to = end >> nilfs->geometry.block_bits;
+    uint64_t step = nilfs_space_free(nilfs, NILFS_CLAIM_REMOVE, file_of(inode), FREE_STEP);
 
+    if (step == 0)
+        return no_room_yet(nilfs);
     int result = edge_pending(inode, offset);
     if (!result)
         result = edge_pending(inode, end);
@@ -535,7 +617,7 @@ int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length) {
         result = pending_remove(inode, from, to);
     if (result || from >= to)
         return result;
-    result = free_range(file_of(inode), from, to);
+    result = free_range(file_of(inode), from, to, step);
     freed(inode);
     return result;
 }

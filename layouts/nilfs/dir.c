@@ -21,10 +21,7 @@
 #include <sys/stat.h>
 
 #include "layouts/nilfs/layout.h"
-
-/* The most changed blocks that a new name makes: its block, and what that takes in the nodes, in
- * the ifile and in the DAT. */
-#define SPACE_NAME 8u
+#include "layouts/nilfs/space.h"
 
 struct dir_slot { /* where an entry is */
     uint64_t block;
@@ -293,6 +290,24 @@ int nilfs_dir_find(struct inode *dir, const char *name, uint32_t length, uint64_
     return error;
 }
 
+/* --- space ------------------------------------------------------------------------------------ */
+
+/* The most blocks that so many entries of a directory change, with its record and that of the inode
+ * that is named. */
+static uint64_t space_names(struct inode *dir, uint32_t count) {
+    return count * nilfs_space_change(nilfs_inode_of(dir)->file) +
+           2 * nilfs_space_change(nilfs_of(dir->volume)->ifile);
+}
+
+/* An entry of each directory, the whiteout's included, and each party's "..". */
+static int space_rename(const struct rename *r) {
+    uint64_t blocks = space_names(r->source_dir, 2) + space_names(r->target_dir, 1);
+
+    blocks += S_ISDIR(r->inode->mode) ? space_names(r->inode, 1) : 0;
+    blocks += r->victim && S_ISDIR(r->victim->mode) ? space_names(r->victim, 1) : 0;
+    return nilfs_space(nilfs_of(r->inode->volume), blocks);
+}
+
 /* --- inserting ------------------------------------------------------------------------------- */
 
 /* The first block with room for the name, and where in it; the number of blocks: none. */
@@ -357,7 +372,7 @@ int nilfs_dir_insert(struct inode *dir, const char *name, uint32_t length, struc
 
     if (length > NAME_LENGTH_MAX)
         return -ENAMETOOLONG;
-    int error = nilfs_space(nilfs, SPACE_NAME);
+    int error = nilfs_space(nilfs, space_names(dir, 1));
     if (!error)
         error = nilfs_dir_index_get(dir, &index);
     if (!error && index)
@@ -446,9 +461,12 @@ static int slot_set(struct inode *dir, const struct dir_slot *slot, const struct
 }
 
 int nilfs_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
+    const struct nilfs_demand demand = {.blocks = space_names(dir, 1)};
     struct dir_slot slot;
     int error = dir_locate_inode(dir, name, length, inode, &slot);
 
+    if (!error)
+        error = nilfs_space_claim(nilfs_of(dir->volume), NILFS_CLAIM_REMOVE, &demand);
     return error ? error : slot_remove(dir, &slot, name, length);
 }
 
@@ -475,7 +493,7 @@ static int rename_move(const struct rename *r) {
         error =
             dir_locate_inode(r->target_dir, r->target_name, r->target_length, r->victim, &target);
     if (!error)
-        error = nilfs_space(nilfs_of(r->inode->volume), 3 * SPACE_NAME);
+        error = space_rename(r);
     if (error)
         return error;
     error = r->victim ? slot_set(r->target_dir, &target, r->inode)
@@ -504,7 +522,7 @@ static int rename_exchange(const struct rename *r) {
         error =
             dotdot_locate(r->victim, r->target_dir, r->source_dir, &victim_dotdot, &victim_moves);
     if (!error)
-        error = nilfs_space(nilfs_of(r->inode->volume), 4 * SPACE_NAME);
+        error = space_rename(r);
     if (!error)
         error = slot_set(r->source_dir, &source, r->victim);
     if (!error)

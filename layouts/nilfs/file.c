@@ -108,6 +108,7 @@ void nilfs_file_mark_dirty(struct nilfs_file *file) {
     file->dirty = true;
     if (file_is_users(file)) {
         TAILQ_INSERT_TAIL(&nilfs->dirty_files, file, dirty_link);
+        nilfs->dirty_file_count++;
         nilfs_file_hold(file);
     }
     if (file_is_users(file) || file->ino == NILFS_IFILE_INO)
@@ -121,6 +122,7 @@ void nilfs_file_mark_clean(struct nilfs_file *file) {
     file->data_only_unsafe = false;
     if (file_is_users(file)) {
         TAILQ_REMOVE(&file->nilfs->dirty_files, file, dirty_link);
+        file->nilfs->dirty_file_count--;
         nilfs_file_put(file);
     }
 }

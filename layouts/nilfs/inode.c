@@ -21,6 +21,7 @@
 
 #include "layouts/nilfs/ifile.h"
 #include "layouts/nilfs/layout.h"
+#include "layouts/nilfs/space.h"
 
 /* Flags that a new inode takes from its directory, as the driver: beside those of enum inode_flags
  * no tail merging and synchronous directories. */
@@ -28,9 +29,10 @@
 #define FLAG_DIRECTORY_SYNC 0x10000u
 #define FLAGS_FOR_OTHERS    (INODE_NODUMP | INODE_NOATIME) /* than files and directories */
 
-/* The most changed blocks that one new inode makes beside its directory entry: record, bitmap and
- * descriptor in the ifile, its own first block, and what these take in the DAT and the nodes. */
-#define SPACE_CREATE 12u
+/* Blocks of the ifile that a new inode changes: record, bitmap and descriptor; and its own first.
+ */
+#define CREATE_RECORDS 3u
+#define CREATE_DATA    1u
 
 /* --- devices --------------------------------------------------------------------------------- */
 
@@ -219,6 +221,17 @@ static void record_encode(struct inode *inode, struct nilfs_disk_inode *record) 
     le32_store(&record->i_mtime_nsec, inode->mtime.nanoseconds);
 }
 
+/* The record changes alone, or as a part of what has been claimed: the step before, or what has
+ * made the inode dirty. */
+static int claim_record(const struct inode *inode) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+    const struct nilfs_demand demand = {.blocks = nilfs_space_change(nilfs->ifile)};
+
+    if (nilfs->claimed || inode->dirty)
+        return 0;
+    return nilfs_space_claim(nilfs, NILFS_CLAIM_REMOVE, &demand);
+}
+
 int nilfs_inode_store(struct inode *inode) {
     struct nilfs *nilfs = nilfs_of(inode->volume);
     struct nilfs_disk_inode before, after, *record;
@@ -233,6 +246,9 @@ int nilfs_inode_store(struct inode *inode) {
     record_encode(inode, &after);
     if (memcmp(&before, &after, sizeof after) == 0)
         return 0;
+    error = claim_record(inode);
+    if (error)
+        return error;
     error = nilfs_ifile_change(nilfs, inode->ino, &record);
     if (error)
         return nilfs_fail(nilfs, error);
@@ -273,7 +289,7 @@ int nilfs_inode_create(struct inode *dir, struct inode *inode) {
     struct nilfs *nilfs = nilfs_of(dir->volume);
     uint64_t ino;
 
-    int error = nilfs_space(nilfs, SPACE_CREATE);
+    int error = nilfs_space(nilfs, CREATE_RECORDS * nilfs_space_change(nilfs->ifile) + CREATE_DATA);
     if (error)
         return error;
     error = nilfs_ifile_allocate(nilfs, &ino);
@@ -310,8 +326,7 @@ int nilfs_inode_free(struct inode *inode) {
     struct nilfs *nilfs = nilfs_of(inode->volume);
     struct nilfs_inode *private = nilfs_inode_of(inode);
 
-    nilfs_data_forget(inode);
-    int result = nilfs_free_blocks(inode, 0);
+    int result = nilfs_data_free(inode);
     if (result)
         return result;
     result = free_number(inode);

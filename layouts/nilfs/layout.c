@@ -53,6 +53,8 @@ const struct layout nilfs_layout = {
     .punch = nilfs_punch,
     .map = nilfs_history_map,
 
+    .step_begin = nilfs_step_begin,
+    .step_end = nilfs_step_end,
     .commit_data = nilfs_commit_data,
     .commit_begin = nilfs_commit_begin,
     .commit_write = nilfs_commit_write,

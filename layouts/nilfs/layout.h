@@ -6,7 +6,7 @@
 #ifndef LAYOUTFS_NILFS_LAYOUT_H
 #define LAYOUTFS_NILFS_LAYOUT_H
 
-#include "layouts/nilfs/nilfs.h"
+#include "layouts/nilfs/space.h"
 
 /* options.c */
 extern const struct option_spec nilfs_option_table[];
@@ -20,6 +20,9 @@ int nilfs_probe(struct device *device, struct probe_result *result);
 int nilfs_mount(struct volume *volume, const struct options *options);
 int nilfs_unmount(struct volume *volume);
 int nilfs_statfs(struct volume *volume, struct volume_usage *usage);
+/* A step has claimed nothing yet (space.h). */
+int nilfs_step_begin(struct volume *volume);
+int nilfs_step_end(struct volume *volume);
 /* inode.c */
 int nilfs_inode_load(struct inode *inode); /* of the live tree */
 int nilfs_inode_store(struct inode *inode);
@@ -44,8 +47,8 @@ void nilfs_dir_index_free(struct nilfs_dir_index *index); /* NULL ok */
 /* data.c */
 /* The inode's data shall not be stored any more: what was reserved for them is given back. */
 void nilfs_data_forget(struct inode *inode);
-/* Frees a file's (or any other inode's) blocks from block `from` on; LAYOUT_AGAIN. */
-int nilfs_free_blocks(struct inode *inode, uint64_t from);
+/* Forgets the inode's data, and frees its blocks; LAYOUT_AGAIN. */
+int nilfs_data_free(struct inode *inode);
 int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int nilfs_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);
 void nilfs_store_failed(struct volume *volume, int error);

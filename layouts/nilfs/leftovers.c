@@ -8,6 +8,7 @@
 #include "fs/layout.h"
 #include "layouts/nilfs/ifile.h"
 #include "layouts/nilfs/recovery.h"
+#include "layouts/nilfs/space.h"
 
 /* What a mount may spend on it: inodes looked at (16 MiB of records), blocks freed. */
 #define SCAN_INODES 131072u
@@ -44,6 +45,14 @@ static int leftover_look(struct nilfs *nilfs, uint64_t ino, bool *found, uint64_
     return error;
 }
 
+/* Is there space to free so many blocks? (i_blocks counts the nodes.) */
+static bool leftover_claim(struct nilfs *nilfs, uint64_t blocks) {
+    const struct nilfs_demand demand = {.blocks = nilfs_space_change(nilfs->ifile),
+                                        .entries = blocks};
+
+    return nilfs_space_claim(nilfs, NILFS_CLAIM_FINISH, &demand) == 0;
+}
+
 static int leftovers_scan(struct nilfs *nilfs, uint64_t *freed, uint64_t *left) {
     uint64_t ino = NILFS_FIRST_INO, blocks, spent = 0;
     bool found;
@@ -51,7 +60,7 @@ static int leftovers_scan(struct nilfs *nilfs, uint64_t *freed, uint64_t *left) 
 
     for (; (error = nilfs_ifile_next(nilfs->ifile, ino, &ino)) == 0; ino++) {
         error = leftover_look(nilfs, ino, &found, &blocks);
-        if (!error && found && blocks <= FREE_BLOCKS - spent) {
+        if (!error && found && blocks <= FREE_BLOCKS - spent && leftover_claim(nilfs, blocks)) {
             error = nilfs_fail(nilfs, nilfs_leftover_free(nilfs, ino));
             spent += blocks;
             ++*freed;
@@ -81,7 +90,7 @@ int nilfs_leftovers_free(struct nilfs *nilfs) {
                  freed);
     if (left > 0)
         log_info(volume->log,
-                 "%s: nilfs: %" PRIu64 " large files without a name are left; 'layoutfs check "
+                 "%s: nilfs: %" PRIu64 " files without a name are left; 'layoutfs check "
                  "--repair' frees them",
                  volume->name, left);
     return error;

@@ -79,25 +79,3 @@ int nilfs_fail(struct nilfs *nilfs, int error) {
 int64_t nilfs_now(const struct nilfs *nilfs) {
     return clock_calendar(nilfs->volume->clock).seconds;
 }
-
-/* What comes with `blocks` changed blocks when they are written one after the other: an entry in
- * the DAT each, one in a node, which may be half full, and an item in a log's summary. */
-static uint64_t blocks_beside(const struct nilfs_geometry *g, uint64_t blocks) {
-    const uint32_t item = sizeof(struct nilfs_disk_binfo_data), child = 2 * sizeof(le64);
-
-    return blocks / (g->block_size / (g->dat_entry_size + 2 * child + item));
-}
-
-int nilfs_space(const struct nilfs *nilfs, uint64_t more) {
-    const struct nilfs_geometry *g = &nilfs->geometry;
-    uint64_t changed = nilfs->dirty_blocks + nilfs->pending_blocks;
-    uint64_t needed;
-
-    if (__builtin_add_overflow(changed, more, &changed) ||
-        __builtin_add_overflow(changed, blocks_beside(g, changed), &changed) ||
-        __builtin_add_overflow(changed / g->segment_blocks + 1, nilfs_reserved_segments(g),
-                               &needed))
-        return -ENOSPC;
-    /* Those that were just freed will do only after a checkpoint. */
-    return nilfs->clean_segments > needed + nilfs->freed_count ? 0 : -ENOSPC;
-}

@@ -12,6 +12,7 @@
  *     ifile, cpfile, sufile    inodes; checkpoints; segments
  *     log          a log under construction, log_read: one on disk
  *     checkpoint   what makes a checkpoint out of all that has changed; commit: its parts
+ *     space        what may be changed, so that the next checkpoint has room
  *     recovery     the newest checkpoint, and what was written after it; leftovers of a crash
  *     inode, dir, data         the contract's files; layout: the contract itself
  *     history, cleaner, check, describe
@@ -167,7 +168,16 @@ struct nilfs {
     pthread_mutex_t files_mutex, index_mutex;
     TAILQ_HEAD(nilfs_dirty_files, nilfs_file) dirty_files; /* in the order they were changed */
     uint64_t dirty_blocks;                                 /* changed blocks of all files */
-    uint64_t pending_blocks; /* reserved for data that are not stored yet */
+    uint64_t dirty_file_count;                             /* on dirty_files */
+    uint64_t pending_blocks;   /* reserved for data that are not stored yet */
+    struct nilfs_promise {     /* what storing them changes at most; space.h, kept by data.c */
+        uint64_t nodes;        /* of their files */
+        uint64_t entry_blocks; /* of the DAT, where the new virtual blocks of data have entries */
+        uint64_t replaced;     /* of the DAT, with entries of what gives way to them */
+        uint64_t files;        /* that have such */
+    } promise;
+    bool claimed;        /* something was, in this step of the core's */
+    uint64_t overdrafts; /* commits that took more space than was promised, or was left: none */
     TAILQ_HEAD(nilfs_pending_inodes, nilfs_inode) pending_inodes; /* data.c: that have such */
     struct recycler block_memory, block_records, node_marks;
 
@@ -212,6 +222,7 @@ struct nilfs_inode {
                        is the file on disk until then, lest it ever grows over them */
     uint64_t pending_holes; /* of the pending blocks those that are not in the map yet */
     bool pending;           /* on nilfs->pending_inodes */
+    uint32_t pending_nodes, pending_replaced; /* its part of what nilfs->promise has */
     TAILQ_ENTRY(nilfs_inode) pending_link;
 };
 /* Inode numbers of the live tree are below this; those of a checkpoint that history.c shows are the
@@ -235,9 +246,5 @@ int nilfs_corrupt(const struct nilfs *nilfs, const char *format, ...)
 int nilfs_fail(struct nilfs *nilfs, int error);
 /* Seconds since 1970, of the volume's clock. */
 int64_t nilfs_now(const struct nilfs *nilfs);
-/* 0, or -ENOSPC: too few clean segments for `more` more changed blocks; see formats: ENOSPC when
- * clean <= reserved + changed / segment_blocks + 1. Asked by whatever adds blocks, before it
- * changes anything; deletions, truncations, checkpoints and the cleaner do not ask. */
-int nilfs_space(const struct nilfs *nilfs, uint64_t more);
 
 #endif

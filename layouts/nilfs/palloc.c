@@ -10,10 +10,12 @@
 #include "fs/bitmap.h"
 
 enum { CURSOR_SLOTS = 64 }; /* a power of two */
+#define SPAN_UNKNOWN (UINT64_MAX / 16)
 
 struct nilfs_palloc_cursor {
     struct nilfs_palloc layout;
     uint64_t full_from, full_to; /* all numbers of [from, to) are in use */
+    uint64_t span;               /* nilfs_palloc_span */
     uint64_t generation;         /* the file's, when the slots were filled */
     struct slot {
         uint64_t offset;
@@ -148,6 +150,13 @@ int nilfs_palloc_capacity(struct nilfs_file *file, uint64_t *entries) {
 
 /* --- the cursor ------------------------------------------------------------------------------- */
 
+static uint64_t span_of(struct nilfs_file *file) {
+    uint64_t last;
+    int error = nilfs_bmap_last(file, &last);
+
+    return error ? (error == -ENOENT ? 0 : SPAN_UNKNOWN) : last + 1;
+}
+
 static struct nilfs_palloc_cursor *cursor_of(struct nilfs_file *file) {
     struct nilfs_palloc_cursor *cursor = file->cursor;
 
@@ -156,6 +165,7 @@ static struct nilfs_palloc_cursor *cursor_of(struct nilfs_file *file) {
         if (!cursor)
             return NULL;
         cursor->layout = nilfs_palloc_of(file);
+        cursor->span = span_of(file);
         cursor->generation = file->generation;
         file->cursor = cursor;
     }
@@ -164,6 +174,12 @@ static struct nilfs_palloc_cursor *cursor_of(struct nilfs_file *file) {
         cursor->generation = file->generation;
     }
     return cursor;
+}
+
+uint64_t nilfs_palloc_span(struct nilfs_file *file) {
+    const struct nilfs_palloc_cursor *cursor = cursor_of(file);
+
+    return cursor ? cursor->span : SPAN_UNKNOWN;
 }
 
 static struct slot *slot_of(struct nilfs_palloc_cursor *cursor, uint64_t offset) {
@@ -298,6 +314,8 @@ static int take(struct nilfs_file *file, struct nilfs_palloc_cursor *cursor, uin
     bool made;
 
     nilfs_palloc_locate(p, number, &offset, &byte);
+    if (offset >= cursor->span)
+        cursor->span = offset + 1;
     int error = cursor_change(file, cursor, offset, true, entry, &made);
     if (!error)
         error = cursor_change(file, cursor, nilfs_palloc_bitmap(p, group), true, &bitmap, &made);

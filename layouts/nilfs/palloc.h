@@ -48,6 +48,10 @@ int nilfs_palloc_read(struct nilfs_file *file, uint64_t number, enum purpose pur
 /* f_files: entries that the descriptor blocks there are have room for. Shared. */
 int nilfs_palloc_capacity(struct nilfs_file *file, uint64_t *entries);
 
+/* The file's blocks are below this offset, and so are all it has had since the mount. UINT64_MAX /
+ * 16 when that cannot be found out. */
+uint64_t nilfs_palloc_span(struct nilfs_file *file);
+
 /* Takes the first free number from `goal` on (wrap: then from 0 on), and makes its entry's block.
  * The entry has what it had. -ENOSPC: there is no such number. */
 int nilfs_palloc_allocate(struct nilfs_file *file, uint64_t goal, bool wrap, uint64_t *number,

@@ -40,6 +40,13 @@ int64_t nilfs_checkpoint_list(struct volume *volume, uint64_t from, struct check
     return (int64_t)count;
 }
 
+/* A checkpoint's slot, its two neighbours in the list of snapshots, and the header. */
+static int claim_slots(struct nilfs *nilfs) {
+    const struct nilfs_demand demand = {.blocks = 4 * nilfs_space_change(nilfs->cpfile)};
+
+    return nilfs_space_claim(nilfs, NILFS_CLAIM_REMOVE, &demand);
+}
+
 int nilfs_checkpoint_keep(struct volume *volume, uint64_t *number, bool keep) {
     struct nilfs *nilfs = nilfs_of(volume);
 
@@ -47,6 +54,9 @@ int nilfs_checkpoint_keep(struct volume *volume, uint64_t *number, bool keep) {
         *number = nilfs->newest;
     if (*number > nilfs->newest)
         return -ENOENT;
+    int error = claim_slots(nilfs);
+    if (error)
+        return error;
     nilfs_cleaner_forget(nilfs);
     return nilfs_cpfile_keep(nilfs, *number, keep);
 }
@@ -58,5 +68,7 @@ int nilfs_checkpoint_delete(struct volume *volume, uint64_t number) {
     if (number >= nilfs->newest)
         return number == nilfs->newest ? -EBUSY : -ENOENT;
     int error = nilfs_cpfile_read(nilfs, number, &found);
+    if (!error)
+        error = claim_slots(nilfs);
     return error ? error : nilfs_cpfile_delete(nilfs, number, number + 1);
 }
