@@ -132,6 +132,7 @@ static int take_up(struct nilfs_check *check, bool read_only) {
 static int give_back(struct nilfs_check *check) {
     if (!check->nilfs)
         return 0;
+    nilfs_check_map_end(check);
     int error = nilfs_unmount(&check->volume);
     check->nilfs = NULL;
     buffer_cache_destroy(check->volume.buffers);

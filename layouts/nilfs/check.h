@@ -29,13 +29,19 @@
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log.h"
 
+struct nilfs_check_window { /* the DAT's block that was asked for last */
+    uint64_t offset;
+    struct nilfs_view view; /* data NULL: none was */
+};
+
 struct nilfs_check {
     struct volume volume; /* a stand-in: device, clock, log, name, pool; nilfs when taken up */
     struct nilfs *nilfs;
     struct check_report *report;
-    uint32_t **held;     /* by segment: what holds each of its blocks (see nilfs_check_hold), 0:
-                            nothing;     NULL: none are held */
-    uint64_t alive;      /* virtual blocks that the newest state points at */
+    uint32_t **held; /* by segment: what holds each of its blocks (see nilfs_check_hold), 0:
+                        nothing;     NULL: none are held */
+    struct nilfs_check_window bitmap, entries; /* of the DAT: neighbours ask for the same ones */
+    uint64_t alive;                            /* virtual blocks that the newest state points at */
     uint64_t *leftovers; /* inodes of the newest checkpoint without a name, freed by nobody */
     size_t leftover_count, leftover_room;
 };
@@ -83,6 +89,8 @@ uint32_t nilfs_check_identity(const struct nilfs_log_item *item);
  * nodes. */
 int nilfs_check_map(struct nilfs_check *check, struct nilfs_file *file, uint64_t cno,
                     uint64_t *blocks);
+/* Gives the blocks of the DAT back that were held for its entries. */
+void nilfs_check_map_end(struct nilfs_check *check);
 /* Bitmaps against counts; entries in use have a block. The DAT's are examined, too, and *alive is
  * how many have no end (NULL for other files). */
 int nilfs_check_entries(struct nilfs_check *check, struct nilfs_file *file, const char *name,

@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 
+#include "fs/bitmap.h"
 #include "layouts/nilfs/btree.h"
 #include "layouts/nilfs/check.h"
 #include "layouts/nilfs/dat.h"
@@ -18,6 +19,52 @@ struct walk {
     uint32_t lonely_level; /* of the root's only child, which may have few children; 0: none */
 };
 
+/* --- the DAT's entries ------------------------------------------------------------------------ */
+
+/* The block at `offset`. -ENOENT: a hole. */
+static int window_read(struct nilfs_check *check, struct nilfs_check_window *window,
+                       uint64_t offset) {
+    if (window->view.data && window->offset == offset)
+        return 0;
+    nilfs_view_put(&window->view);
+    window->view.data = NULL;
+    window->offset = offset;
+    return nilfs_file_read(check->nilfs->dat, offset, PURPOSE_MAP, &window->view);
+}
+
+void nilfs_check_map_end(struct nilfs_check *check) {
+    nilfs_view_put(&check->bitmap.view);
+    nilfs_view_put(&check->entries.view);
+    check->bitmap.view.data = check->entries.view.data = NULL;
+}
+
+/* As nilfs_dat_life, which looks for both blocks each time. */
+static int life_of(struct nilfs_check *check, uint64_t vblock, struct nilfs_life *life) {
+    struct nilfs_palloc p = nilfs_palloc_of(check->nilfs->dat);
+    uint64_t offset;
+    uint32_t byte;
+
+    if (vblock == 0 || vblock >= NILFS_PALLOC_LIMIT)
+        return nilfs_dat_life(check->nilfs, vblock, life);
+    nilfs_palloc_locate(&p, vblock, &offset, &byte);
+    int error =
+        window_read(check, &check->bitmap, nilfs_palloc_bitmap(&p, vblock / p.entries_per_group));
+    if (!error)
+        error = window_read(check, &check->entries, offset);
+    if (error && error != -ENOENT)
+        return error;
+    if (error || !bitmap_test(check->bitmap.view.data, (uint32_t)(vblock % p.entries_per_group)))
+        return nilfs_dat_life(check->nilfs, vblock, life); /* which tells what is wrong */
+    const void *bytes = check->entries.view.data + byte;
+    const struct nilfs_disk_dat_entry *entry = bytes;
+    life->block = le64_load(entry->de_blocknr);
+    life->start = le64_load(entry->de_start);
+    life->end = le64_load(entry->de_end);
+    return 0;
+}
+
+/* --- the map ---------------------------------------------------------------------------------- */
+
 static bool is_alive(const struct walk *walk, const struct nilfs_life *life) {
     if (walk->cno == 0)
         return life->start <= walk->check->nilfs->newest && life->end == NILFS_CNO_MAX;
@@ -28,7 +75,7 @@ static bool is_alive(const struct walk *walk, const struct nilfs_life *life) {
 static int address(const struct walk *walk, uint64_t key, uint64_t vblock, uint64_t *block) {
     struct nilfs *nilfs = walk->check->nilfs;
     struct nilfs_life life;
-    int error = nilfs_dat_life(nilfs, vblock, &life);
+    int error = life_of(walk->check, vblock, &life);
 
     if (error)
         return error;
