@@ -22,14 +22,13 @@
 #include "tests/hostile/repair.h"
 #include "tests/unit/fixture.h"
 
-#define MUTANTS_EACH 2600u  /* of each subject; those of ext make more than 20,000 */
-#define MUTANTS_LOGS 1700u  /* of those with four trees to be checked, and logs to be sealed again \
-                             */
-#define NAMES          200u /* in the big directory: with 1 KiB blocks a tree of hashes */
-#define NAMES_LOGS     60u  /* where it is a list: of some blocks, in each of four checkpoints */
-#define SCATTERED      400u /* extents: with 1 KiB blocks a tree two levels deep */
-#define BATCH          200u /* mutants a child process */
-#define MUTANT_SECONDS 60u  /* more is a hang, even under a sanitizer on a busy machine */
+#define MUTANTS_EACH   2600u /* of each subject; those of ext make more than 20,000 */
+#define MUTANTS_LOGS   1700u /* where four trees are to be checked, and logs to be sealed again */
+#define NAMES          200u  /* in the big directory: with 1 KiB blocks a tree of hashes */
+#define NAMES_LOGS     60u   /* where it is a list: of some blocks, in each of four checkpoints */
+#define SCATTERED      400u  /* extents: with 1 KiB blocks a tree two levels deep */
+#define BATCH          200u  /* mutants a child process */
+#define MUTANT_SECONDS 60u   /* more is a hang, even under a sanitizer on a busy machine */
 #define WALK_DEPTH     12u
 #define WALK_ENTRIES   4000u
 
