@@ -4,7 +4,8 @@
  *
  * When dirty pages and buffers reach the disk: too many (writeback_throttle), too old
  * (writeback_periodic), asked for (page_cache_flush, writeback_all). Files are taken in the order
- * in which they became dirty, the pages of each in file order.
+ * in which they became dirty, the pages of each in file order; of a large one a piece at a time,
+ * unless its layout wants them all in turn (volume->store_sweeps).
  *
  * Under a virtual clock the writer that finds too many dirty pages submits them at once, as the
  * modelled kernel's flusher thread would on its behalf, and goes on while the disk works; it waits
@@ -104,17 +105,17 @@ static int writeback_run(struct inode *inode, struct page **pages, unsigned coun
     return error;
 }
 
-/* Stores the inode's dirty pages until at least `limit` bytes are. The bytes stored or an error.
- * Data lock exclusive. */
-static int64_t writeback_inode(struct inode *inode, uint64_t limit) {
+/* Stores the inode's dirty pages from *index on, which becomes the index after them, until at least
+ * `limit` bytes are. The bytes stored or an error. Data lock exclusive. */
+static int64_t writeback_inode(struct inode *inode, uint64_t *index, uint64_t limit) {
     struct pool *pool = &inode->volume->pool;
     struct page *pages[PAGE_RUN_MAX];
-    uint64_t index = 0, done = 0;
+    uint64_t done = 0;
     int error = 0;
 
     pool_lock(pool);
     while (done < limit && !error) {
-        unsigned count = writeback_collect(inode, &index, pages);
+        unsigned count = writeback_collect(inode, index, pages);
 
         if (count == 0)
             break;
@@ -184,7 +185,8 @@ int writeback_settle_stores(struct volume *volume) {
 
 int page_cache_flush(struct inode *inode, bool wait) {
     struct volume *volume = inode->volume;
-    int64_t result = writeback_inode(inode, UINT64_MAX);
+    uint64_t start = 0;
+    int64_t result = writeback_inode(inode, &start, UINT64_MAX);
     int error = 0;
 
     if (wait) {
@@ -250,19 +252,29 @@ static void writeback_skip(struct volume *volume, uint64_t ino) {
     pool_unlock(&volume->pool);
 }
 
-/* Stores some of the first inode. The bytes stored or an error. */
+/* Stores a piece of the file, from *index on. The bytes stored or an error. */
+static int64_t writeback_piece(struct inode *inode, uint64_t *index) {
+    commit_point(inode->volume);
+    pthread_rwlock_wrlock(inode_data_lock(inode));
+    int64_t result = writeback_inode(inode, index, HOLD_BYTES);
+    pthread_rwlock_unlock(inode_data_lock(inode));
+    return result;
+}
+
+/* Stores some of the first inode, or all. The bytes stored last or an error. */
 static int64_t writeback_one(struct volume *volume, uint64_t ino) {
     struct inode *inode = inode_cache_grab(volume, ino);
+    uint64_t index = 0, end;
     int64_t result;
 
     if (!inode) { /* deleted, and about to be forgotten */
         writeback_skip(volume, ino);
         return 0;
     }
-    commit_point(volume);
-    pthread_rwlock_wrlock(inode_data_lock(inode));
-    result = writeback_inode(inode, HOLD_BYTES);
-    pthread_rwlock_unlock(inode_data_lock(inode));
+    end = volume->store_sweeps ? inode->size / PAGE_SIZE_BYTES : 0; /* it may grow all the while */
+    do {
+        result = writeback_piece(inode, &index);
+    } while (result >= (int64_t)HOLD_BYTES && index < end);
     volume_put(inode, 1);
     if (result < 0) /* stays dirty, but others must not wait for it */
         writeback_skip(volume, ino);

@@ -36,44 +36,61 @@ int nilfs_dat_life(struct nilfs *nilfs, uint64_t vblock, struct nilfs_life *life
     return 0;
 }
 
-int nilfs_dat_lookup_run(struct nilfs *nilfs, const uint64_t *vblocks, uint32_t count,
-                         uint64_t *blocks) {
-    struct nilfs_palloc p = nilfs_palloc_of(nilfs->dat);
-    struct nilfs_view view = {.data = NULL};
-    uint64_t viewed = 0, offset;
+/* The entry's part of the DAT is in *view, or comes into it; *viewed says which part that is. */
+static int view_entry(struct nilfs *nilfs, const struct nilfs_palloc *p, uint64_t vblock,
+                      struct nilfs_view *view, uint64_t *viewed,
+                      const struct nilfs_disk_dat_entry **entry) {
+    uint64_t offset;
     uint32_t byte;
     int error = 0;
 
-    for (uint32_t i = 0; i < count && !error; i++) {
-        if (vblocks[i] == 0 || vblocks[i] >= NILFS_PALLOC_LIMIT) {
-            error = unknown(nilfs, vblocks[i], "is pointed at, which cannot be");
+    if (vblock == 0 || vblock >= NILFS_PALLOC_LIMIT)
+        return unknown(nilfs, vblock, "is pointed at, which cannot be");
+    nilfs_palloc_locate(p, vblock, &offset, &byte);
+    if (!view->data || offset != *viewed) {
+        nilfs_view_put(view);
+        view->data = NULL;
+        error = nilfs_file_read(nilfs->dat, offset, PURPOSE_MAP, view);
+        *viewed = offset;
+    }
+    if (error)
+        return error == -ENOENT ? unknown(nilfs, vblock, "is pointed at, but has no entry") : error;
+    *entry = (const struct nilfs_disk_dat_entry *)(const void *)(view->data + byte);
+    return 0;
+}
+
+int nilfs_dat_lookup_run(struct nilfs *nilfs, const uint64_t *vblocks, uint32_t count,
+                         uint64_t *block) {
+    struct nilfs_palloc p = nilfs_palloc_of(nilfs->dat);
+    struct nilfs_view view = {.data = NULL};
+    uint64_t viewed = 0;
+    uint32_t found = 0;
+    int error = 0;
+
+    while (found < count && !error) {
+        const struct nilfs_disk_dat_entry *entry = NULL;
+        error = view_entry(nilfs, &p, vblocks[found], &view, &viewed, &entry);
+        if (error)
             break;
-        }
-        nilfs_palloc_locate(&p, vblocks[i], &offset, &byte);
-        if (!view.data || offset != viewed) {
-            nilfs_view_put(&view);
-            view.data = NULL;
-            error = nilfs_file_read(nilfs->dat, offset, PURPOSE_MAP, &view);
-            if (error) {
-                if (error == -ENOENT)
-                    error = unknown(nilfs, vblocks[i], "is pointed at, but has no entry");
-                return error;
-            }
-            viewed = offset;
-        }
-        const void *bytes = view.data + byte;
-        blocks[i] = le64_load(((const struct nilfs_disk_dat_entry *)bytes)->de_blocknr);
-        if (!nilfs_block_valid(&nilfs->geometry, blocks[i]))
+        uint64_t at = le64_load(entry->de_blocknr);
+        if (!nilfs_block_valid(&nilfs->geometry, at))
             error = nilfs_corrupt(
                 nilfs, "DAT: virtual block %llu is said to be at block %llu, outside the segments",
-                (unsigned long long)vblocks[i], (unsigned long long)blocks[i]);
+                (unsigned long long)vblocks[found], (unsigned long long)at);
+        else if (found == 0)
+            *block = at;
+        else if (at != *block + found)
+            break;
+        found += !error;
     }
     nilfs_view_put(&view);
-    return error;
+    return error ? error : (int)found;
 }
 
 int nilfs_dat_lookup(struct nilfs *nilfs, uint64_t vblock, uint64_t *block) {
-    return nilfs_dat_lookup_run(nilfs, &vblock, 1, block);
+    int found = nilfs_dat_lookup_run(nilfs, &vblock, 1, block);
+
+    return found < 0 ? found : 0;
 }
 
 /* --- changing --------------------------------------------------------------------------------- */

@@ -23,9 +23,10 @@ struct nilfs_life {
 int nilfs_dat_life(struct nilfs *nilfs, uint64_t vblock, struct nilfs_life *life);
 /* The disk block; -EUCLEAN also when there is none, or it is outside the segments. Shared. */
 int nilfs_dat_lookup(struct nilfs *nilfs, uint64_t vblock, uint64_t *block);
-/* The same for `count` of them, which is cheaper when neighbours are near each other. */
+/* The disk block of the first of `count` of them, and how many, from the first one on, lie behind
+ * one another from there. Each part of the DAT is asked for once. */
 int nilfs_dat_lookup_run(struct nilfs *nilfs, const uint64_t *vblocks, uint32_t count,
-                         uint64_t *blocks);
+                         uint64_t *block);
 /* `goal`: a virtual block to be near; 0: by the file's number. */
 int nilfs_dat_allocate(struct nilfs *nilfs, uint64_t ino, uint64_t goal, uint64_t *vblock);
 /* The end of its life in the checkpoint under construction. */

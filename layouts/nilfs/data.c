@@ -415,23 +415,16 @@ void nilfs_store_failed(struct volume *volume, int error) {
  * `most` blocks are looked at. */
 static int map_run(struct nilfs_file *file, uint64_t offset, uint32_t most, uint64_t *block,
                    uint64_t *count) {
-    uint64_t pointers[MAP_BLOCKS], next, at;
+    uint64_t pointers[MAP_BLOCKS], next;
     int found = nilfs_bmap_lookup_run(file, offset, pointers, most, &next);
 
     *block = 0;
     *count = found == -ENOENT ? next - offset : 0;
     if (found <= 0)
         return found == -ENOENT ? 0 : found;
-    do {
-        int error = nilfs_dat_lookup(file->nilfs, pointers[*count], &at);
-        if (error)
-            return error;
-        if (*count == 0)
-            *block = at;
-        else if (at != *block + *count)
-            break;
-    } while (++*count < (uint64_t)found);
-    return 0;
+    found = nilfs_dat_lookup_run(file->nilfs, pointers, (uint32_t)found, block);
+    *count = found > 0 ? (uint64_t)found : 0;
+    return found < 0 ? found : 0;
 }
 
 int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent) {

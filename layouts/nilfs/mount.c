@@ -190,6 +190,7 @@ static int take_up(struct nilfs *nilfs, const struct options *options) {
     buffer_cache_on_failure(nilfs->buffers, io_failed, nilfs);
     volume->root_ino = NILFS_ROOT_INO;
     volume->store_changes = true;
+    volume->store_sweeps = true;
     set_limits(nilfs, &volume->limits);
     return open_tree(nilfs);
 }

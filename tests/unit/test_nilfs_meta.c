@@ -200,7 +200,7 @@ START_TEST(virtual_blocks_live_as_the_format_says) {
     struct nilfs_harness h;
     struct nilfs *nilfs = &h.nilfs;
     struct nilfs_life life;
-    uint64_t v[4], blocks[3], block;
+    uint64_t v[4], block;
 
     harness_open(&h, 12, 16);
     for (unsigned i = 0; i < 3; i++)
@@ -219,9 +219,11 @@ START_TEST(virtual_blocks_live_as_the_format_says) {
         assert_life(nilfs, v[i], 20000 + i, cno, NILFS_CNO_MAX);
     }
     ck_assert_uint_eq(nilfs->dirty_blocks, changed);
-    ck_assert_int_eq(nilfs_dat_lookup_run(nilfs, v, 3, blocks), 0);
-    ck_assert_uint_eq(blocks[0], 20000);
-    ck_assert_uint_eq(blocks[2], 20002);
+    ck_assert_int_eq(nilfs_dat_lookup_run(nilfs, v, 3, &block), 3);
+    ck_assert_uint_eq(block, 20000);
+    ck_assert_int_eq(nilfs_dat_lookup_run(nilfs, (const uint64_t[]){v[2], v[1]}, 2, &block), 1);
+    ck_assert_uint_eq(block, 20002);
+    ck_assert_int_eq(nilfs_dat_lookup_run(nilfs, v, 4, &block), -EUCLEAN);
     /* Never written, and given up: free at once, for the next. */
     ck_assert_int_eq(nilfs_dat_end(nilfs, v[3], false), 0);
     ck_assert_int_eq(nilfs_palloc_used(nilfs->dat, v[3]), 0);

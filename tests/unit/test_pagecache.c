@@ -541,6 +541,26 @@ START_TEST(test_dirty_data_is_bounded) {
 }
 END_TEST
 
+/* Above the background limit write-back stores a piece of the file; or, for a layout that wants it
+ * so, the whole. */
+START_TEST(test_write_back_in_sweeps) {
+    static char data[1 << 16];
+    bool sweeps = _i;
+    struct fixture f;
+
+    fixture_open(&f, "memory", VOLUME_SIZE, NULL, "cache=64M", true);
+    f.volume->store_sweeps = sweeps;
+    struct inode *inode = make_file(&f, "file");
+    for (uint64_t at = 0; page_cache_next_dirty(inode, 0) == 0 || at == 0; at += sizeof(data)) {
+        ck_assert_int_eq(volume_write(inode, data, sizeof(data), at), (int64_t)sizeof(data));
+        ck_assert_uint_lt(at, 8 << 20);
+    }
+    ck_assert(page_cache_has_dirty(inode) == !sweeps);
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 /* --- threads -----------------------------------------------------------------------------------
  */
 
@@ -648,6 +668,7 @@ int main(void) {
     tcase_add_test(tcase, test_full_volume);
     tcase_add_loop_test(tcase, test_read_larger_than_the_cache, 0, 2);
     tcase_add_test(tcase, test_dirty_data_is_bounded);
+    tcase_add_loop_test(tcase, test_write_back_in_sweeps, 0, 2);
     tcase_add_loop_test(tcase, test_threads, 1, 3);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
