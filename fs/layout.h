@@ -347,7 +347,7 @@ struct layout {
      * it, and then commit_write is not called, and commit_end is told of the error. Exclusive.
      * NULL: it is enough. */
     void (*store_failed)(struct volume *volume, int error);
-    /* Shrinking: frees what lies past `size` (the core has cleaned the last page's tail). Growing:
+    /* Shrinking: frees what lies past `size` (the core cleans the last page's tail). Growing:
      * nothing but what the format needs. The core sets inode->size afterwards. LAYOUT_AGAIN: what
      * is left will be freed even if the system fails; the core sets the size, stores the inode, and
      * calls again with the same size before anything else is done to the file's data. */

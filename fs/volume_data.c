@@ -267,13 +267,15 @@ int data_truncate(struct inode *inode, uint64_t size) {
         return error;
     if (size > inode->volume->limits.file_size_max)
         return -EFBIG;
-    /* Before the layout frees anything: the new last page cannot be read once it is cut. */
-    if (size < inode->size)
-        error = page_cache_zero(inode, size, page_end - size);
-    else
-        error = page_cache_prepare(inode, 0, size);
+    /* Before the layout frees anything: the new last page cannot be read once it is cut. What is to
+     * go from there goes afterwards: the layout may refuse. */
+    bool shrinks = size < inode->size;
+    error = shrinks ? page_cache_prepare(inode, page_end - size, size)
+                    : page_cache_prepare(inode, 0, size);
     if (!error)
         error = truncate_layout(inode, size);
+    if (!error && shrinks)
+        error = page_cache_zero(inode, size, page_end - size);
     if (!error)
         page_cache_truncate(inode, size);
     return error;

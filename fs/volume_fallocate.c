@@ -43,18 +43,22 @@ static int punch(struct inode *inode, struct range range) {
         range.end = cached_end;
     if (error || range.offset >= range.end)
         return error;
+    /* The parts of pages that stay are read before their blocks go; the layout may refuse. */
     if (range.offset < cached_end)
-        error = page_cache_zero(inode, range.offset, cached_end - range.offset);
+        error = page_cache_prepare(inode, cached_end - range.offset, range.offset);
     if (!error)
         error = volume_change_begin(volume);
     if (error)
         return error;
-    error = volume->layout->punch(inode, range.offset, range.end - range.offset);
-    if (error >= 0 && range.offset < inode->size)
+    int result = volume->layout->punch(inode, range.offset, range.end - range.offset);
+    if (result >= 0 && range.offset < inode->size)
         data_modified(inode);
-    else if (error >= 0)
+    else if (result >= 0)
         inode_mark_dirty(inode); /* the contents are the same, where they lie is not */
-    return volume_change_end(volume, error);
+    result = volume_change_end(volume, result);
+    if (result >= 0 && range.offset < cached_end)
+        error = page_cache_zero(inode, range.offset, cached_end - range.offset);
+    return error ? error : result;
 }
 
 static int punch_range(struct inode *inode, struct range range) {
