@@ -13,9 +13,12 @@ static uint64_t direct_pointer(const struct nilfs_file *file, uint64_t key) {
     return key < NILFS_DIRECT_BLOCKS ? le64_load(file->bmap.u.direct[key]) : 0;
 }
 
-static void direct_store(struct nilfs_file *file, uint64_t key, uint64_t pointer) {
-    nilfs_file_mark_dirty(file);
-    le64_store(&file->bmap.u.direct[key], pointer);
+static int direct_store(struct nilfs_file *file, uint64_t key, uint64_t pointer) {
+    int rc = nilfs_file_mark_dirty(file);
+
+    if (rc == 0)
+        le64_store(&file->bmap.u.direct[key], pointer);
+    return rc;
 }
 
 /* --- what the disk says ----------------------------------------------------------------------- */
@@ -128,22 +131,19 @@ int nilfs_bmap_insert(struct nilfs_file *file, uint64_t key, uint64_t pointer) {
         return nilfs_btree_insert(file, key, pointer);
     if (key >= NILFS_DIRECT_BLOCKS)
         return nilfs_btree_grow_direct(file, key, pointer);
-    direct_store(file, key, pointer);
-    return 0;
+    return direct_store(file, key, pointer);
 }
 
 int nilfs_bmap_set(struct nilfs_file *file, uint64_t key, uint64_t pointer) {
     if (nilfs_bmap_is_tree(file))
         return nilfs_btree_set(file, key, pointer);
-    direct_store(file, key, pointer);
-    return 0;
+    return direct_store(file, key, pointer);
 }
 
 int nilfs_bmap_delete(struct nilfs_file *file, uint64_t key) {
     if (nilfs_bmap_is_tree(file))
         return nilfs_btree_delete(file, key);
-    direct_store(file, key, 0);
-    return 0;
+    return direct_store(file, key, 0);
 }
 
 /* --- the DAT's, whose pointers are places ----------------------------------------------------- */
@@ -151,10 +151,8 @@ int nilfs_bmap_delete(struct nilfs_file *file, uint64_t key) {
 int nilfs_bmap_place(struct nilfs_file *file, uint64_t key, uint32_t level, uint64_t pointer) {
     struct nilfs_path path;
 
-    if (!nilfs_bmap_is_tree(file)) {
-        direct_store(file, key, pointer);
-        return 0;
-    }
+    if (!nilfs_bmap_is_tree(file))
+        return direct_store(file, key, pointer);
     int rc = nilfs_path_find(file, key, level + 1, &path);
     if (rc)
         return rc;

@@ -105,9 +105,9 @@ void nilfs_path_release(struct nilfs_path *path) {
 }
 
 bool nilfs_btree_hint(struct nilfs_file *file, uint64_t key, struct nilfs_node *leaf) {
-    const struct nilfs_hints *hints = &file->hints;
+    const struct nilfs_hints *hints = file->changes ? &file->changes->hints : NULL;
 
-    if (!hints->leaf || key >= hints->limit)
+    if (!hints || !hints->leaf || key >= hints->limit)
         return false;
     *leaf = nilfs_node_block(file, hints->leaf->data);
     return key >= nilfs_node_key(leaf, 0);
@@ -147,8 +147,8 @@ int nilfs_btree_lookup_run(struct nilfs_file *file, uint64_t key, uint64_t *poin
     struct nilfs_node leaf;
 
     if (nilfs_btree_hint(file, key, &leaf))
-        return leaf_answer(&leaf, nilfs_node_search(&leaf, key), file->hints.limit, key, pointers,
-                           room, next);
+        return leaf_answer(&leaf, nilfs_node_search(&leaf, key), file->changes->hints.limit, key,
+                           pointers, room, next);
     int rc = nilfs_path_find(file, key, 1, &path);
     if (rc)
         return rc;

@@ -113,12 +113,13 @@ static void keys_correct(struct nilfs_path *path, uint32_t level) {
 }
 
 static void hint_forget(struct nilfs_file *file) {
-    file->hints.leaf = NULL;
+    if (file->changes)
+        file->changes->hints.leaf = NULL;
 }
 
 /* The path's leaf has been changed, and the tree has its form still. */
 static void hint_note(const struct nilfs_path *path) {
-    struct nilfs_hints *hints = &path->file->hints;
+    struct nilfs_hints *hints = &path->file->changes->hints;
 
     hints->leaf = path->top > 1 ? path->step[1].view.changed : NULL;
     hints->limit = path->limit;
@@ -143,9 +144,8 @@ static int step_change(struct nilfs_file *file, struct nilfs_node *parent, uint3
 
 /* All nodes from the root down to the path's lowest. */
 static int path_change(struct nilfs_path *path) {
-    int rc = 0;
+    int rc = nilfs_file_mark_dirty(path->file);
 
-    nilfs_file_mark_dirty(path->file);
     for (uint32_t level = path->top; rc == 0 && level-- > path->bottom;) {
         struct nilfs_step *step = &path->step[level], *parent = step + 1;
         rc = step_change(path->file, &parent->node, parent->at, level, &step->view, &step->node);
@@ -597,15 +597,17 @@ int nilfs_btree_grow_direct(struct nilfs_file *file, uint64_t key, uint64_t poin
     struct nilfs_node root, node;
     struct nilfs_block *block = NULL;
     uint32_t total = 1, n = 0;
+    int rc = nilfs_file_mark_dirty(file);
 
+    if (rc)
+        return rc;
     for (uint32_t i = 0; i < NILFS_DIRECT_BLOCKS; i++)
         total += le64_load(direct.u.direct[i]) != 0;
     if (total > NILFS_ROOT_CHILDREN) {
-        int rc = nilfs_node_make(file, 1, pointer + 1, &block);
+        rc = nilfs_node_make(file, 1, pointer + 1, &block);
         if (rc)
             return rc;
     }
-    nilfs_file_mark_dirty(file);
     file->bmap = (struct nilfs_disk_bmap){.head.node.flags = NILFS_NODE_FLAG_ROOT,
                                           .head.node.level = block ? 2 : 1};
     root = nilfs_node_root(file);

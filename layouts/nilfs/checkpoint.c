@@ -75,12 +75,12 @@ static int nodes_collect(struct nilfs *nilfs, struct nilfs_file *file) {
     uint64_t count = 0;
     int error = 0;
 
-    if (file->changed_nodes == 0)
+    if (file->changes->changed_nodes == 0)
         return 0;
-    nodes = calloc(file->changed_nodes, sizeof(struct nilfs_block *));
+    nodes = calloc(file->changes->changed_nodes, sizeof(struct nilfs_block *));
     if (!nodes)
         return -ENOMEM;
-    RB_FOREACH(node, nilfs_block_tree, &file->nodes) nodes[count++] = node;
+    RB_FOREACH(node, nilfs_block_tree, &file->changes->nodes) nodes[count++] = node;
     qsort(nodes, count, sizeof(struct nilfs_block *), node_order);
     for (uint64_t i = 0; i < count && !error; i++)
         error = block_collect(nilfs, nodes[i]);
@@ -92,7 +92,7 @@ static int file_collect(struct nilfs *nilfs, struct nilfs_file *file) {
     struct nilfs_block *block;
     int error = 0;
 
-    RB_FOREACH(block, nilfs_block_tree, &file->data) {
+    RB_FOREACH(block, nilfs_block_tree, &file->changes->data) {
         error = block_collect(nilfs, block);
         if (error)
             return error;
@@ -116,13 +116,13 @@ static int file_record(struct nilfs *nilfs, const struct nilfs_file *file) {
 }
 
 static int files_collect(struct nilfs *nilfs) {
-    struct nilfs_file *file;
+    const struct nilfs_changes *changes;
     int error = 0;
 
-    TAILQ_FOREACH (file, &nilfs->dirty_files, dirty_link) {
-        error = file_collect(nilfs, file);
+    TAILQ_FOREACH (changes, &nilfs->dirty_files, link) {
+        error = file_collect(nilfs, changes->file);
         if (!error)
-            error = file_record(nilfs, file);
+            error = file_record(nilfs, changes->file);
         if (error)
             return error;
     }
@@ -132,12 +132,9 @@ static int files_collect(struct nilfs *nilfs) {
 /* --- stage 3: how many segments ---------------------------------------------------------------
  */
 
-static uint64_t file_changed(const struct nilfs_file *file) {
-    return file->changed_data + file->changed_nodes;
-}
-
 static uint64_t metadata_changed(const struct nilfs *nilfs) {
-    return file_changed(nilfs->cpfile) + file_changed(nilfs->sufile) + file_changed(nilfs->dat);
+    return nilfs_file_changed(nilfs->cpfile) + nilfs_file_changed(nilfs->sufile) +
+           nilfs_file_changed(nilfs->dat);
 }
 
 /* What `blocks` blocks up to a segment's end have room for, in logs of `capacity` blocks each. A
@@ -324,10 +321,10 @@ static int all_settled(const struct nilfs *nilfs) {
 
 static void files_clean(struct nilfs *nilfs) {
     struct nilfs_file *const metadata[] = {nilfs->ifile, nilfs->cpfile, nilfs->sufile, nilfs->dat};
-    struct nilfs_file *file;
+    const struct nilfs_changes *changes;
 
-    while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
-        nilfs_file_mark_clean(file);
+    while ((changes = TAILQ_FIRST(&nilfs->dirty_files)))
+        nilfs_file_mark_clean(changes->file);
     for (unsigned i = 0; i < sizeof(metadata) / sizeof(*metadata); i++)
         nilfs_file_mark_clean(metadata[i]);
 }

@@ -67,7 +67,8 @@ static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode
     const struct nilfs_file *file = inode ? nilfs_inode_of(inode)->file : NULL;
 
     if (cause != COMMIT_FDATASYNC || !file || nilfs->options.strict || nilfs->segment_open ||
-        nilfs->chain_broken || file->data_only_unsafe || file->changed_data > 0)
+        nilfs->chain_broken || file->data_only_unsafe ||
+        (file->changes && file->changes->changed_data > 0))
         return DATA_ONLY_NOT;
     if (!nilfs->log)
         return DATA_ONLY_NOTHING;

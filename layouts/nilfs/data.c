@@ -8,8 +8,8 @@
  * room as appending.
  *
  * Invariants:
- *  1. nilfs->pending_blocks is the sum of the files' pending blocks, and an inode with such is on
- *     nilfs->pending_inodes, unless a commit has taken it from there to store it.
+ *  1. nilfs->pending_blocks is the sum of the files' pending blocks, and a file with such is on
+ *     nilfs->pending_files, unless a commit has taken it from there to store it.
  *  2. Of a dirty page only the pending blocks are stored: the others are as they are on disk, or
  *     holes. So a block that is zeroed in part (truncate, punch) becomes pending.
  *  3. The part of a file's last block past its end is zero on disk, since it is in the page cache.
@@ -50,31 +50,40 @@ static uint64_t blocks_of(const struct nilfs *nilfs, uint64_t bytes) {
            ((bytes & (nilfs->geometry.block_size - 1)) != 0);
 }
 
-static void mark_unsafe(struct nilfs_file *file) {
-    file->data_only_unsafe = true;
-    nilfs_file_mark_dirty(file);
+static int mark_unsafe(struct nilfs_file *file) {
+    int error = nilfs_file_mark_dirty(file);
+
+    if (!error)
+        file->data_only_unsafe = true;
+    return error;
 }
 
 /* --- pending blocks -------------------------------------------------------------------------- */
 
-static void pending_list(struct inode *inode, bool pending) {
-    struct nilfs *nilfs = nilfs_of(inode->volume);
-    struct nilfs_inode *entry = nilfs_inode_of(inode);
+/* The file's, for looking at. */
+static const struct nilfs_pending *pending_of(struct inode *inode) {
+    static const struct nilfs_pending none;
+    const struct nilfs_changes *changes = file_of(inode)->changes;
 
-    if (entry->pending == pending)
+    return changes ? &changes->pending : &none;
+}
+
+static void pending_list(struct inode *inode, struct nilfs_changes *changes, bool pending) {
+    struct nilfs *nilfs = nilfs_of(inode->volume);
+
+    if ((changes->pending.inode != NULL) == pending)
         return;
-    entry->pending = pending;
+    changes->pending.inode = pending ? inode : NULL;
     if (pending)
-        TAILQ_INSERT_TAIL(&nilfs->pending_inodes, entry, pending_link);
+        TAILQ_INSERT_TAIL(&nilfs->pending_files, changes, pending.link);
     else
-        TAILQ_REMOVE(&nilfs->pending_inodes, entry, pending_link);
+        TAILQ_REMOVE(&nilfs->pending_files, changes, pending.link);
 }
 
 static void sectors_set(struct inode *inode) {
     const struct nilfs_geometry *g = &nilfs_of(inode->volume)->geometry;
 
-    inode->sectors =
-        file_of(inode)->sectors + nilfs_inode_of(inode)->pending_holes * g->sectors_per_block;
+    inode->sectors = file_of(inode)->sectors + pending_of(inode)->holes * g->sectors_per_block;
 }
 
 /* What is known of a range of blocks, or of all pending ones. */
@@ -89,11 +98,10 @@ static uint32_t entries_per_block(const struct nilfs *nilfs) {
 }
 
 static struct extent_count pending_count(struct inode *inode) {
-    const struct block_set *pending = &file_of(inode)->pending;
-    const struct nilfs_inode *entry = nilfs_inode_of(inode);
+    const struct nilfs_pending *pending = pending_of(inode);
 
-    return (struct extent_count){pending->blocks, pending->runs, entry->pending_holes,
-                                 entry->pending_replaced};
+    return (struct extent_count){pending->blocks.blocks, pending->blocks.runs, pending->holes,
+                                 pending->replaced};
 }
 
 /* Adds a file's part to the promise, or (times -1) takes it away. Sums are modulo 2^64. */
@@ -110,24 +118,25 @@ static void promise_add(struct nilfs *nilfs, const struct extent_count *count, u
 static void pending_changed(struct inode *inode, const struct extent_count *before,
                             const struct extent_count *change) {
     struct nilfs *nilfs = nilfs_of(inode->volume);
-    struct nilfs_inode *entry = nilfs_inode_of(inode);
-    uint64_t blocks = file_of(inode)->pending.blocks;
+    struct nilfs_changes *changes = file_of(inode)->changes;
+    struct nilfs_pending *pending = &changes->pending;
+    uint64_t blocks = pending->blocks.blocks;
     bool more = blocks > before->blocks;
 
-    entry->pending_holes += more ? change->holes : -change->holes;
+    pending->holes += more ? change->holes : -change->holes;
     /* What is left of them are as many at most. */
-    entry->pending_replaced =
+    pending->replaced =
         (uint32_t)smaller(smaller(before->replaced + (more ? change->replaced : 0), UINT32_MAX),
-                          blocks - entry->pending_holes);
+                          blocks - pending->holes);
     const struct extent_count after = pending_count(inode);
     uint64_t nodes = nilfs_space_nodes(file_of(inode), after.runs, after.blocks, after.holes);
     nodes = smaller(nodes, UINT32_MAX);
-    nilfs->promise.nodes += nodes - entry->pending_nodes;
-    entry->pending_nodes = (uint32_t)nodes;
+    nilfs->promise.nodes += nodes - pending->nodes;
+    pending->nodes = (uint32_t)nodes;
     nilfs->pending_blocks += blocks - before->blocks;
     promise_add(nilfs, before, UINT64_MAX);
     promise_add(nilfs, &after, 1);
-    pending_list(inode, blocks > 0);
+    pending_list(inode, changes, blocks > 0);
     sectors_set(inode);
 }
 
@@ -156,12 +165,13 @@ static int range_count(struct nilfs_file *file, uint64_t from, uint64_t to,
 /* None of [from, to) is pending yet. */
 static int pending_add(struct inode *inode, uint64_t from, uint64_t to) {
     struct nilfs_file *file = file_of(inode);
+    struct nilfs_changes *changes = nilfs_changes_take(file);
     const struct extent_count before = pending_count(inode);
     struct extent_count change = {0};
-    int error = range_count(file, from, to, &change);
+    int error = changes ? range_count(file, from, to, &change) : -ENOMEM;
 
     if (!error)
-        error = block_set_add(&file->pending, from, to);
+        error = block_set_add(&changes->pending.blocks, from, to);
     if (!error)
         pending_changed(inode, &before, &change);
     return error;
@@ -175,34 +185,38 @@ static int pending_remove(struct inode *inode, uint64_t from, uint64_t to) {
     uint64_t at = from, start, stop;
     int error = 0;
 
-    while (at < to && !error && block_set_next(&file->pending, at, &start, &stop) && start < to) {
+    if (before.blocks == 0)
+        return 0;
+    struct block_set *blocks = &file->changes->pending.blocks;
+    while (at < to && !error && block_set_next(blocks, at, &start, &stop) && start < to) {
         at = smaller(stop, to);
         error = range_count(file, start, at, &change);
     }
     if (!error && from < to)
-        error = block_set_remove(&file->pending, from, to);
+        error = block_set_remove(blocks, from, to);
     if (!error)
         pending_changed(inode, &before, &change);
     return error;
 }
 
 void nilfs_data_forget(struct inode *inode) {
-    struct nilfs_file *file = file_of(inode);
+    const struct nilfs_file *file = file_of(inode);
+    struct nilfs_pending *pending = file && file->changes ? &file->changes->pending : NULL;
 
-    if (!nilfs_inode_of(inode)->pending && (!file || file->pending.blocks == 0))
+    if (!pending || (!pending->inode && pending->blocks.blocks == 0))
         return;
     const struct extent_count all = pending_count(inode);
-    block_set_clear(&file->pending);
+    block_set_clear(&pending->blocks);
     pending_changed(inode, &all, &all);
 }
 
 struct inode *nilfs_data_pending(struct nilfs *nilfs) {
-    struct nilfs_inode *entry = TAILQ_FIRST(&nilfs->pending_inodes);
+    struct nilfs_changes *changes = TAILQ_FIRST(&nilfs->pending_files);
 
-    if (!entry)
+    if (!changes)
         return NULL;
-    struct inode *inode = (struct inode *)(void *)entry - 1;
-    pending_list(inode, false);
+    struct inode *inode = changes->pending.inode;
+    pending_list(inode, changes, false);
     return inode;
 }
 
@@ -235,11 +249,10 @@ static uint64_t room_for(const struct nilfs_file *file, uint64_t count) {
 /* Makes [at, end) pending from the start on as far as there is room; up to where. */
 static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
     const struct nilfs_file *file = file_of(inode);
-    const struct block_set *pending = &file->pending;
 
     while (at < end) {
         uint64_t start, stop;
-        if (!block_set_next(pending, at, &start, &stop))
+        if (!block_set_next(&pending_of(inode)->blocks, at, &start, &stop))
             start = stop = end;
         if (start > at) {
             start = smaller(start, end);
@@ -273,9 +286,8 @@ int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
     if ((uint64_t)end <= offset >> bits)
         return -ENOSPC;
     length = smaller(length, ((uint64_t)end << bits) - offset);
-    if (offset + length > inode->size)
-        mark_unsafe(file_of(inode));
-    return (int64_t)length;
+    int error = offset + length > inode->size ? mark_unsafe(file_of(inode)) : 0;
+    return error ? error : (int64_t)length;
 }
 
 /* --- store ----------------------------------------------------------------------------------- */
@@ -383,7 +395,6 @@ static int store_run(struct store *store, uint64_t from, uint64_t to) {
 
 int nilfs_store(struct inode *inode, const struct data_range *range, struct device_batch *batch) {
     struct nilfs *nilfs = nilfs_of(inode->volume);
-    struct nilfs_file *file = file_of(inode);
     uint32_t bits = nilfs->geometry.block_bits;
     uint64_t at = range->offset >> bits, start, stop;
     uint64_t end = smaller((range->offset + range->length) >> bits, blocks_of(nilfs, inode->size));
@@ -395,7 +406,7 @@ int nilfs_store(struct inode *inode, const struct data_range *range, struct devi
     store.cursor = (struct cursor){range->vector, range->offset};
     store.length = 0;
     store.vector_count = 0;
-    while (!error && block_set_next(&file->pending, at, &start, &stop) && start < end) {
+    while (!error && block_set_next(&pending_of(inode)->blocks, at, &start, &stop) && start < end) {
         at = smaller(stop, end);
         /* A page that was only held ready for a write that was refused is no change. */
         nilfs->user_changes = true;
@@ -506,17 +517,15 @@ static int edge_pending(struct inode *inode, uint64_t offset) {
     int error = nilfs_bmap_lookup(file_of(inode), block, &pointer);
     if (error)
         return error == -ENOENT ? 0 : error;
-    if (block_set_next(&file_of(inode)->pending, block, &start, &stop) && start == block)
+    if (block_set_next(&pending_of(inode)->blocks, block, &start, &stop) && start == block)
         return 0;
     return pending_add(inode, block, block + 1);
 }
 
-static void freed(struct inode *inode) {
-    struct nilfs_file *file = file_of(inode);
-
-    sectors_set(inode);
+/* Before blocks are freed. */
+static int free_begin(struct inode *inode) {
     nilfs_of(inode->volume)->user_changes = true;
-    mark_unsafe(file);
+    return mark_unsafe(file_of(inode));
 }
 
 /* Frees blocks from `from` on, up to `step` of them, the last ones first. LAYOUT_AGAIN: some are
@@ -543,10 +552,14 @@ static int free_blocks(struct inode *inode, uint64_t from, uint64_t step) {
     struct nilfs_file *file = file_of(inode);
     const struct nilfs_geometry *g = &file->nilfs->geometry;
     uint64_t end = 0;
-    int result = file->device ? 0 : free_tail(file, from, step, &end);
+    int result = free_begin(inode);
 
-    nilfs_inode_of(inode)->uncut = end << g->block_bits;
-    freed(inode);
+    if (result)
+        return result;
+    if (!file->device)
+        result = free_tail(file, from, step, &end);
+    file->changes->uncut = end << g->block_bits;
+    sectors_set(inode);
     return result;
 }
 
@@ -573,7 +586,7 @@ int nilfs_truncate(struct inode *inode, uint64_t size) {
     uint64_t step = nilfs_space_free(nilfs, NILFS_CLAIM_REMOVE, file_of(inode), FREE_STEP);
 
     if (step == 0)
-        return nilfs_inode_of(inode)->uncut > 0 ? no_room_yet(nilfs) : -ENOSPC;
+        return nilfs_file_uncut(file_of(inode)) > 0 ? no_room_yet(nilfs) : -ENOSPC;
     int error = size < inode->size ? edge_pending(inode, size) : 0;
     if (!error)
         error = pending_remove(inode, from, UINT64_MAX);
@@ -610,7 +623,9 @@ int nilfs_punch(struct inode *inode, uint64_t offset, uint64_t length) {
         result = pending_remove(inode, from, to);
     if (result || from >= to)
         return result;
-    result = free_range(file_of(inode), from, to, step);
-    freed(inode);
+    result = free_begin(inode);
+    if (!result)
+        result = free_range(file_of(inode), from, to, step);
+    sectors_set(inode);
     return result;
 }

@@ -28,17 +28,15 @@ int nilfs_block_compare(const struct nilfs_block *a, const struct nilfs_block *b
 
 RB_GENERATE(nilfs_block_tree, nilfs_block, link, nilfs_block_compare)
 
-static bool file_is_users(const struct nilfs_file *file) {
-    return file->ino < NILFS_DAT_INO || file->ino > NILFS_IFILE_INO;
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 int nilfs_file_new(struct nilfs *nilfs, uint64_t ino, uint64_t cno, enum nilfs_pointers pointers,
                    const struct nilfs_disk_inode *map, struct nilfs_file **result) {
-    struct nilfs_file *file = calloc(1, sizeof(*file));
     int rc = 0;
 
+    pthread_mutex_lock(&nilfs->files_mutex);
+    struct nilfs_file *file = slab_take(&nilfs->files_memory);
+    pthread_mutex_unlock(&nilfs->files_mutex);
     if (!file)
         return -ENOMEM;
     file->nilfs = nilfs;
@@ -46,18 +44,18 @@ int nilfs_file_new(struct nilfs *nilfs, uint64_t ino, uint64_t cno, enum nilfs_p
     file->cno = cno;
     file->pointers = pointers;
     file->references = 1;
-    RB_INIT(&file->data);
-    RB_INIT(&file->nodes);
+    if (!nilfs_file_is_users(file) && !nilfs_changes_take(file))
+        rc = -ENOMEM;
     if (map) {
         uint32_t mode = le16_load(map->i_mode);
         file->bmap = map->i_bmap;
         file->sectors = le64_load(map->i_blocks);
         file->device = S_ISCHR(mode) || S_ISBLK(mode);
-        if (!file->device)
+        if (!file->device && !rc)
             rc = nilfs_bmap_check(file);
     }
     if (rc)
-        free(file);
+        nilfs_file_put(file);
     else
         *result = file;
     return rc;
@@ -69,18 +67,6 @@ void nilfs_file_hold(struct nilfs_file *file) {
     pthread_mutex_unlock(&file->nilfs->files_mutex);
 }
 
-/* One reference less. The last one: nobody finds the file any more. */
-static bool file_leave(struct nilfs_file *file) {
-    struct nilfs *nilfs = file->nilfs;
-
-    pthread_mutex_lock(&nilfs->files_mutex);
-    bool last = --file->references == 0;
-    if (last && file->hh.tbl)
-        HASH_DELETE(hh, nilfs->files, file);
-    pthread_mutex_unlock(&nilfs->files_mutex);
-    return last;
-}
-
 static void block_drop(struct nilfs_block *block);
 
 static void blocks_drop(struct nilfs_block_tree *tree) {
@@ -89,67 +75,58 @@ static void blocks_drop(struct nilfs_block_tree *tree) {
 }
 
 void nilfs_file_put(struct nilfs_file *file) {
-    if (!file || !file_leave(file))
+    if (!file)
         return;
-    blocks_drop(&file->data);
-    blocks_drop(&file->nodes);
-    block_set_clear(&file->pending);
-    nilfs_dir_index_free(file->index);
-    free(file->cursor);
-    free(file);
-}
-
-void nilfs_file_mark_dirty(struct nilfs_file *file) {
     struct nilfs *nilfs = file->nilfs;
-
-    assert(file->cno == 0);
-    if (file->dirty)
+    pthread_mutex_lock(&nilfs->files_mutex);
+    bool last = --file->references == 0;
+    pthread_mutex_unlock(&nilfs->files_mutex);
+    if (!last)
         return;
-    file->dirty = true;
-    if (file_is_users(file)) {
-        TAILQ_INSERT_TAIL(&nilfs->dirty_files, file, dirty_link);
-        nilfs->dirty_file_count++;
-        nilfs_file_hold(file);
+    if (file->changes) {
+        blocks_drop(&file->changes->data);
+        blocks_drop(&file->changes->nodes);
+        nilfs_changes_release(file);
     }
-    if (file_is_users(file) || file->ino == NILFS_IFILE_INO)
-        nilfs->user_changes = true;
-}
-
-void nilfs_file_mark_clean(struct nilfs_file *file) {
-    if (!file->dirty)
-        return;
-    file->dirty = false;
-    file->data_only_unsafe = false;
-    if (file_is_users(file)) {
-        TAILQ_REMOVE(&file->nilfs->dirty_files, file, dirty_link);
-        file->nilfs->dirty_file_count--;
-        nilfs_file_put(file);
-    }
+    nilfs_dir_index_free(file->index);
+    pthread_mutex_lock(&nilfs->files_mutex);
+    slab_give(&nilfs->files_memory, file);
+    pthread_mutex_unlock(&nilfs->files_mutex);
 }
 
 /* --- the trees of changed blocks -------------------------------------------------------------- */
 
-static struct nilfs_block **recent_slot(struct nilfs_file *file, uint64_t offset) {
-    return &file->hints.recent[offset % NILFS_RECENT_BLOCKS];
+static struct nilfs_block **recent_slot(struct nilfs_changes *changes, uint64_t offset) {
+    return &changes->hints.recent[offset % NILFS_RECENT_BLOCKS];
 }
 
 static struct nilfs_block *data_find(struct nilfs_file *file, uint64_t offset) {
-    struct nilfs_block *recent = *recent_slot(file, offset);
+    struct nilfs_changes *changes = file->changes;
 
+    if (!changes)
+        return NULL;
+    struct nilfs_block *recent = *recent_slot(changes, offset);
     if (recent && recent->key == offset)
         return recent;
-    return RB_FIND(nilfs_block_tree, &file->data, &(struct nilfs_block){.key = offset});
+    return RB_FIND(nilfs_block_tree, &changes->data, &(struct nilfs_block){.key = offset});
 }
 
 static struct nilfs_block *node_find(struct nilfs_file *file, uint64_t pointer) {
-    return RB_FIND(nilfs_block_tree, &file->nodes, &(struct nilfs_block){.key = pointer});
+    struct nilfs_changes *changes = file->changes;
+
+    return changes
+               ? RB_FIND(nilfs_block_tree, &changes->nodes, &(struct nilfs_block){.key = pointer})
+               : NULL;
 }
 
-/* Memory for a changed block that is in no tree yet; its bytes are undefined. NULL: none. */
+/* Memory for a changed block that is in no tree yet, of a file that is dirty from now on; its bytes
+ * are undefined. NULL: none. */
 static struct nilfs_block *block_new(struct nilfs_file *file, uint32_t level) {
     struct nilfs *nilfs = file->nilfs;
-    struct nilfs_block *block = recycle_get(&nilfs->block_records);
+    struct nilfs_block *block = NULL;
 
+    if (nilfs_file_mark_dirty(file) == 0)
+        block = recycle_get(&nilfs->block_records);
     if (!block)
         return NULL;
     block->data = recycle_get_dirty(&nilfs->block_memory);
@@ -170,45 +147,44 @@ static void block_recycle(struct nilfs_block *block) {
 }
 
 static void block_add(struct nilfs_block *block, uint64_t key, uint64_t pointer) {
-    struct nilfs_file *file = block->file;
+    struct nilfs_changes *changes = block->file->changes;
 
     block->key = key;
     block->pointer = pointer;
     if (block->level == NILFS_NODE_LEVEL_DATA) {
-        RB_INSERT(nilfs_block_tree, &file->data, block);
-        *recent_slot(file, key) = block;
-        file->changed_data++;
+        RB_INSERT(nilfs_block_tree, &changes->data, block);
+        *recent_slot(changes, key) = block;
+        changes->changed_data++;
     } else {
-        RB_INSERT(nilfs_block_tree, &file->nodes, block);
-        file->changed_nodes++;
+        RB_INSERT(nilfs_block_tree, &changes->nodes, block);
+        changes->changed_nodes++;
     }
-    file->nilfs->dirty_blocks++;
-    nilfs_file_mark_dirty(file);
+    block->file->nilfs->dirty_blocks++;
 }
 
 static void block_drop(struct nilfs_block *block) {
-    struct nilfs_file *file = block->file;
+    struct nilfs_changes *changes = block->file->changes;
 
     if (block->level == NILFS_NODE_LEVEL_DATA) {
-        if (*recent_slot(file, block->key) == block)
-            *recent_slot(file, block->key) = NULL;
-        RB_REMOVE(nilfs_block_tree, &file->data, block);
-        file->changed_data--;
-        file->generation++;
+        if (*recent_slot(changes, block->key) == block)
+            *recent_slot(changes, block->key) = NULL;
+        RB_REMOVE(nilfs_block_tree, &changes->data, block);
+        changes->changed_data--;
+        changes->generation++;
     } else {
-        if (file->hints.leaf == block)
-            file->hints.leaf = NULL;
-        RB_REMOVE(nilfs_block_tree, &file->nodes, block);
-        file->changed_nodes--;
+        if (changes->hints.leaf == block)
+            changes->hints.leaf = NULL;
+        RB_REMOVE(nilfs_block_tree, &changes->nodes, block);
+        changes->changed_nodes--;
     }
-    file->nilfs->dirty_blocks--;
+    block->file->nilfs->dirty_blocks--;
     block_recycle(block);
 }
 
 /* --- counts ----------------------------------------------------------------------------------- */
 
 static bool file_is_counted(const struct nilfs_file *file) {
-    return file_is_users(file) || file->ino == NILFS_IFILE_INO;
+    return nilfs_file_is_users(file) || file->ino == NILFS_IFILE_INO;
 }
 
 static void count_made(struct nilfs_file *file) {
@@ -246,7 +222,7 @@ int nilfs_file_address(struct nilfs_file *file, uint64_t pointer, uint64_t *bloc
 static int pointer_new(struct nilfs_file *file, uint64_t goal, uint64_t *pointer) {
     if (file->pointers != NILFS_PHYSICAL)
         return nilfs_dat_allocate(file->nilfs, file->ino, goal, pointer);
-    *pointer = NILFS_STAND_IN | ++file->stand_ins;
+    *pointer = NILFS_STAND_IN | ++file->changes->stand_ins;
     return 0;
 }
 
@@ -260,9 +236,12 @@ static int pointer_end(struct nilfs_file *file, uint64_t pointer) {
  * DAT, which are looked up together. `old`: what it had, or 0. */
 static int data_pointer_new(struct nilfs_file *file, uint64_t offset, uint64_t old,
                             uint64_t *pointer) {
-    struct nilfs_hints *hints = &file->hints;
+    struct nilfs_changes *changes = nilfs_changes_take(file);
     uint64_t goal = old ? old + 1 : 0;
 
+    if (!changes)
+        return -ENOMEM;
+    struct nilfs_hints *hints = &changes->hints;
     if (hints->pointer && offset + GOAL_DISTANCE_MAX >= hints->key &&
         offset <= hints->key + GOAL_DISTANCE_MAX && hints->pointer > GOAL_DISTANCE_MAX)
         goal = hints->pointer + offset - hints->key; /* modulo 2^64, but in range */
@@ -440,7 +419,7 @@ static int data_change(struct nilfs_file *file, uint64_t offset, struct nilfs_bl
     if (!*block)
         return data_copy(file, offset, block);
     charge(file);
-    *recent_slot(file, offset) = *block;
+    *recent_slot(file->changes, offset) = *block;
     return 0;
 }
 
@@ -635,7 +614,7 @@ int nilfs_node_free(struct nilfs_file *file, uint64_t pointer) {
 }
 
 void nilfs_node_rename(struct nilfs_block *node, uint64_t pointer) {
-    struct nilfs_block_tree *nodes = &node->file->nodes;
+    struct nilfs_block_tree *nodes = &node->file->changes->nodes;
 
     RB_REMOVE(nilfs_block_tree, nodes, node);
     node->key = node->pointer = pointer;

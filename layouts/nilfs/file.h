@@ -12,7 +12,7 @@
  *     the checkpoint replaces by the disk block.
  *  3. The block map has a changed block under its new pointer, so every node above it is changed.
  *  4. A file with changed blocks, or whose map's root has changed, is `dirty`, on
- *     nilfs->dirty_files (user files of the live tree only), and stays in core.
+ *     nilfs->dirty_files and in nilfs->files (user files of the live tree only), and stays in core.
  *
  * A file of a checkpoint (cno != 0) is never changed.
  */
@@ -57,50 +57,85 @@ struct nilfs_hints {
     uint64_t key, pointer; /* of the last data block that got a new pointer; pointer 0: none did */
 };
 
-struct nilfs_file {
-    struct nilfs *nilfs;
-    uint64_t ino;
-    uint64_t cno; /* 0: of the live tree; else the checkpoint it belongs to */
-    enum nilfs_pointers pointers;
-    struct nilfs_disk_bmap bmap; /* the root, as on disk */
-    uint64_t sectors;            /* i_blocks: as found, plus and minus what was made and freed */
-    uint32_t references; /* the in-core inode's, one while dirty, others' views; files_mutex */
-    bool dirty;
-    bool
-        data_only_unsafe; /* changed in a way that a data-only log does not tell: size, being new */
-    bool device;          /* i_bmap is a device's code, not a map */
+/* What a file has that changes, or did so lately; changed under the exclusive lock. */
+struct nilfs_changes {
+    struct nilfs_file *file;
+    TAILQ_ENTRY(nilfs_changes) link; /* nilfs->dirty_files or ->idle_changes */
+    UT_hash_handle hh;               /* nilfs->files */
     struct nilfs_block_tree data, nodes;
     uint64_t changed_data, changed_nodes; /* in these trees */
     struct nilfs_hints hints;
-    struct block_set pending;              /* data.c: blocks reserved, not stored */
-    struct nilfs_dir_index *_Atomic index; /* dir_index.c: owned, or NULL */
-    TAILQ_ENTRY(nilfs_file) dirty_link;
-    UT_hash_handle hh; /* nilfs->files */
+    struct nilfs_pending {   /* data.c's */
+        struct inode *inode; /* while on nilfs->pending_files, else NULL */
+        TAILQ_ENTRY(nilfs_changes) link;
+        struct block_set blocks;  /* reserved, not stored */
+        uint64_t holes;           /* of these the ones that are not in the map yet */
+        uint32_t nodes, replaced; /* the file's part of what nilfs->promise has */
+    } pending;
+    uint64_t uncut; /* bytes: a truncation that is not over has blocks to free up to here; so long
+                       is the file on disk until then, lest it ever grows over them */
+    /* --- of metadata files --- */
     /* Grows whenever a changed data block goes (settled, freed): pointers to contents of before are
      * not to be used any more. */
     uint64_t generation;
     struct nilfs_palloc_cursor *cursor; /* palloc.c: owned (plain memory), or NULL */
-    /* the DAT only */
-    uint64_t stand_ins; /* handed out */
+    uint64_t stand_ins;                 /* the DAT's: handed out */
 };
 
-/* A new file structure, with one reference. Not in nilfs->files. `map`: the bmap, i_blocks and what
+/* There may be millions, one with each inode: every byte counts. */
+struct nilfs_file {
+    struct nilfs *nilfs;
+    uint64_t ino;
+    uint64_t cno;                  /* 0: of the live tree; else the checkpoint it belongs to */
+    struct nilfs_disk_bmap bmap;   /* the root, as on disk */
+    uint64_t sectors;              /* i_blocks: as found, plus and minus what was made and freed */
+    struct nilfs_changes *changes; /* owned, or NULL: changes.c */
+    struct nilfs_dir_index *_Atomic index; /* dir_index.c: owned, or NULL */
+    uint32_t references; /* the in-core inode's, one while dirty, others' views; files_mutex */
+    enum nilfs_pointers pointers : 8;
+    bool dirty;
+    bool data_only_unsafe; /* changed in a way that no data-only log tells: size, being new */
+    bool device;           /* i_bmap is a device's code, not a map */
+};
+
+static inline bool nilfs_file_is_users(const struct nilfs_file *file) {
+    return file->ino < NILFS_DAT_INO || file->ino > NILFS_IFILE_INO;
+}
+
+/* A new file structure, with one reference, clean. `map`: the bmap, i_blocks and what
  * the mode says of a device are taken from there; NULL: an empty map. -EUCLEAN: the map's root
  * cannot be. */
 int nilfs_file_new(struct nilfs *nilfs, uint64_t ino, uint64_t cno, enum nilfs_pointers pointers,
                    const struct nilfs_disk_inode *map, struct nilfs_file **file);
 void nilfs_file_hold(struct nilfs_file *file);
-/* The last reference frees it (out of nilfs->files, too), its changed blocks, set of pending blocks
- * and index. NULL ok. Any lock, as nilfs_file_hold. */
+/* The last reference frees it, its changes with what they have, and its index. NULL ok. Any lock,
+ * as nilfs_file_hold; a user's file with changes: the exclusive one. */
 void nilfs_file_put(struct nilfs_file *file);
-/* The user's file of the live tree: the one in core, or made from its record, and then in
- * nilfs->files. Referenced. -ESTALE: the number is not in use. Any lock. (inode.c) */
+/* The user's file of the live tree, while no inode of it is in core: the dirty one, or made from
+ * its record. Referenced. -ESTALE: the number is not in use. Any lock. (inode.c) */
 int nilfs_file_open(struct nilfs *nilfs, uint64_t ino, struct nilfs_file **file);
-/* Notes that the file has changed: on the list, with a reference, if it is a user's. */
-void nilfs_file_mark_dirty(struct nilfs_file *file);
+
+/* --- changes: exclusive lock, but where other is said (changes.c) --- */
+/* The file's, made if it has none. They stay while it is dirty, or something is pending or uncut,
+ * and a while after. NULL: no memory. */
+struct nilfs_changes *nilfs_changes_take(struct nilfs_file *file);
+/* For nilfs_file_put, without changed blocks. */
+void nilfs_changes_release(struct nilfs_file *file);
+/* The user's dirty file of the live tree, referenced, or NULL. Any lock. */
+struct nilfs_file *nilfs_file_find_dirty(struct nilfs *nilfs, uint64_t ino);
+/* Before the file is changed: on the list, with a reference, if it is a user's. -ENOMEM. */
+int nilfs_file_mark_dirty(struct nilfs_file *file);
 /* For checkpoint.c and inode.c: off the list again; its changed blocks have been taken, or it has
  * none any more. Puts the reference; clears data_only_unsafe. */
 void nilfs_file_mark_clean(struct nilfs_file *file);
+/* For looking at; shared lock. */
+static inline uint64_t nilfs_file_uncut(const struct nilfs_file *file) {
+    return file->changes ? file->changes->uncut : 0;
+}
+/* Changed blocks. */
+static inline uint64_t nilfs_file_changed(const struct nilfs_file *file) {
+    return file->changes ? file->changes->changed_data + file->changes->changed_nodes : 0;
+}
 
 /* --- reading: shared lock --- */
 struct nilfs_view { /* of one block, until nilfs_view_put or the next change to the file */

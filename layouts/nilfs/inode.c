@@ -6,8 +6,9 @@
  * symbolic links, which have a data block always.
  *
  * Invariants:
- *  1. A user's file of the live tree that is in core is in nilfs->files, once: all who change a
- *     file (the contract's functions, the cleaner, recovery) change the same one.
+ *  1. Of a user's file of the live tree there is one structure while somebody may change it: that
+ *     of its in-core inode, of which there is one, or, while there is none, that of recovery; one
+ *     that is dirty is found by the inode that comes after (nilfs->files).
  *  2. The record's map and block count are the checkpoint's to write (checkpoint.c), from the file;
  *     all else of the record is written here, and only when it differs, so that what the format
  *     does not keep (access times) makes no checkpoint.
@@ -66,55 +67,18 @@ static uint32_t device_load(const struct nilfs_file *file) {
 
 /* --- files in core --------------------------------------------------------------------------- */
 
-/* The file in core, referenced, or NULL. */
-static struct nilfs_file *file_grab(struct nilfs *nilfs, uint64_t ino) {
-    struct nilfs_file *file;
-
-    pthread_mutex_lock(&nilfs->files_mutex);
-    HASH_FIND(hh, nilfs->files, &ino, sizeof ino, file);
-    if (file)
-        file->references++;
-    pthread_mutex_unlock(&nilfs->files_mutex);
-    return file;
-}
-
-/* Enters a new file; another thread may have been faster, whose file is then the one. */
-static struct nilfs_file *file_enter(struct nilfs *nilfs, struct nilfs_file *file) {
-    struct nilfs_file *other;
-
-    pthread_mutex_lock(&nilfs->files_mutex);
-    HASH_FIND(hh, nilfs->files, &file->ino, sizeof file->ino, other);
-    if (other)
-        other->references++;
-    else
-        HASH_ADD(hh, nilfs->files, ino, sizeof file->ino, file);
-    pthread_mutex_unlock(&nilfs->files_mutex);
-    if (!other)
-        return file;
-    nilfs_file_put(file);
-    return other;
-}
-
-/* The file of that record: of the live tree the one in core, if there is one. */
+/* The file of that record; of the live tree the dirty one, if it is. */
 static int file_of_record(struct nilfs_file *ifile, uint64_t ino,
                           const struct nilfs_disk_inode *record, struct nilfs_file **file) {
     struct nilfs *nilfs = ifile->nilfs;
 
-    *file = ifile->cno == 0 ? file_grab(nilfs, ino) : NULL;
-    if (*file)
-        return 0;
-    int error = nilfs_file_new(nilfs, ino, ifile->cno, NILFS_MULTI, record, file);
-    if (!error && ifile->cno == 0)
-        *file = file_enter(nilfs, *file);
-    return error;
+    *file = ifile->cno == 0 ? nilfs_file_find_dirty(nilfs, ino) : NULL;
+    return *file ? 0 : nilfs_file_new(nilfs, ino, ifile->cno, NILFS_MULTI, record, file);
 }
 
 int nilfs_file_open(struct nilfs *nilfs, uint64_t ino, struct nilfs_file **file) {
     struct nilfs_disk_inode record;
 
-    *file = file_grab(nilfs, ino);
-    if (*file)
-        return 0;
     int error = nilfs_ifile_read(nilfs->ifile, ino, &record);
     return error ? error : file_of_record(nilfs->ifile, ino, &record, file);
 }
@@ -206,7 +170,7 @@ int nilfs_inode_load(struct inode *inode) {
 /* --- store ----------------------------------------------------------------------------------- */
 
 static void record_encode(struct inode *inode, struct nilfs_disk_inode *record) {
-    uint64_t uncut = nilfs_inode_of(inode)->uncut;
+    uint64_t uncut = nilfs_file_uncut(nilfs_inode_of(inode)->file);
 
     le16_store(&record->i_mode, (uint16_t)inode->mode);
     le16_store(&record->i_links_count, (uint16_t)inode->nlink);
@@ -275,13 +239,13 @@ static int create_file(struct inode *dir, struct inode *inode) {
     int error = nilfs_file_new(nilfs, inode->ino, 0, NILFS_MULTI, NULL, &file);
     if (error)
         return error;
-    *nilfs_inode_of(inode) = (struct nilfs_inode){.file = file_enter(nilfs, file)};
-    if (nilfs_inode_of(inode)->file != file)
-        return nilfs_corrupt(nilfs, "ifile: inode %" PRIu64 " was free, but is in use", inode->ino);
+    *nilfs_inode_of(inode) = (struct nilfs_inode){.file = file};
     if (is_device(inode->mode))
         device_store(file, inode->rdev);
     file->data_only_unsafe = true;
-    nilfs_file_mark_dirty(file);
+    error = nilfs_file_mark_dirty(file);
+    if (error)
+        return error;
     return S_ISDIR(inode->mode) ? nilfs_dir_initialise(inode, dir->ino) : 0;
 }
 
@@ -317,7 +281,6 @@ static int free_number(struct inode *inode) {
 
     inode->size = 0;
     inode->flags = 0;
-    nilfs_inode_of(inode)->uncut = 0;
     int error = nilfs_inode_store(inode);
     return error ? error : nilfs_fail(nilfs, nilfs_ifile_free(nilfs, inode->ino));
 }

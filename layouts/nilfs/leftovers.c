@@ -21,7 +21,7 @@ int nilfs_leftover_free(struct nilfs *nilfs, uint64_t ino) {
 
     if (error || le16_load(inode.i_links_count) != 0)
         return error == -ESTALE ? 0 : error;
-    error = nilfs_file_new(nilfs, ino, 0, NILFS_MULTI, &inode, &file);
+    error = nilfs_file_open(nilfs, ino, &file);
     if (error)
         return error;
     if (!file->device)

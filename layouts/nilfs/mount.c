@@ -197,13 +197,13 @@ static int take_up(struct nilfs *nilfs, const struct options *options) {
 
 /* Changes that have not got into a checkpoint are dropped. */
 static void tree_close(struct nilfs *nilfs) {
-    struct nilfs_file *file;
+    const struct nilfs_changes *changes;
 
     nilfs_commit_free(nilfs);
     nilfs_cleaner_free(nilfs);
     nilfs_history_free(nilfs);
-    while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
-        nilfs_file_mark_clean(file);
+    while ((changes = TAILQ_FIRST(&nilfs->dirty_files)))
+        nilfs_file_mark_clean(changes->file);
     nilfs_file_put(nilfs->ifile);
     nilfs_file_put(nilfs->sufile);
     nilfs_file_put(nilfs->cpfile);

@@ -20,8 +20,11 @@
 void nilfs_volume_init(struct nilfs *nilfs) {
     nilfs->block_memory.size = nilfs->geometry.block_size;
     nilfs->block_records.size = sizeof(struct nilfs_block);
+    slab_init(&nilfs->files_memory, sizeof(struct nilfs_file));
+    slab_init(&nilfs->changes_memory, sizeof(struct nilfs_changes));
     TAILQ_INIT(&nilfs->dirty_files);
-    TAILQ_INIT(&nilfs->pending_inodes);
+    TAILQ_INIT(&nilfs->idle_changes);
+    TAILQ_INIT(&nilfs->pending_files);
     pthread_mutex_init(&nilfs->files_mutex, NULL);
     pthread_mutex_init(&nilfs->index_mutex, NULL);
 }
@@ -31,6 +34,8 @@ void nilfs_volume_destroy(struct nilfs *nilfs) {
     recycle_drain(&nilfs->block_memory);
     recycle_drain(&nilfs->block_records);
     recycle_drain(&nilfs->node_marks);
+    slab_drain(&nilfs->files_memory);
+    slab_drain(&nilfs->changes_memory);
     pthread_mutex_destroy(&nilfs->files_mutex);
     pthread_mutex_destroy(&nilfs->index_mutex);
 }

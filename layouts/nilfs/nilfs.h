@@ -5,7 +5,7 @@
  * NILFS2 as a layout, from the bottom up:
  *
  *     format.h     structures on disk        crc, super, format (mkfs)
- *     file         a file's blocks: clean ones in the buffer cache, changed ones in core
+ *     file         a file's blocks: clean ones in the buffer cache, changed ones in core (changes)
  *     bmap, btree  where a file's blocks are: offset -> pointer
  *     palloc       numbered entries in a file: the DAT's and the ifile's
  *     dat          virtual block -> disk block, and in which checkpoints it is alive
@@ -45,10 +45,12 @@
 #include <uthash.h>
 
 #include "fs/arena.h"
+#include "fs/slab.h"
 #include "fs/volume.h"
 #include "layouts/nilfs/format.h"
 
 struct nilfs_file;
+struct nilfs_changes;
 struct nilfs_dir_index;
 struct nilfs_log;
 struct nilfs_cleaner;
@@ -160,16 +162,19 @@ struct nilfs {
     char label[81];
 
     struct nilfs_file *dat, *cpfile, *sufile; /* owned */
-    struct nilfs_file *ifile; /* owned: of the live tree, or of options.checkpoint */
-    struct nilfs_file *files; /* uthash by ino: user files of the live tree that are in core */
+    struct nilfs_file *ifile;    /* owned: of the live tree, or of options.checkpoint */
+    struct nilfs_changes *files; /* uthash by ino: user files of the live tree that are dirty */
     /* Of the layout's own, since inodes are loaded and look-ups made by several threads at once,
-     * under the shared lock: files_mutex guards `files` and the references of all files, a leaf;
-     * index_mutex the making of a directory's index (dir_index.c), which reads blocks. */
+     * under the shared lock: files_mutex guards `files`, the references of all files and the two
+     * slab caches, a leaf; index_mutex the making of a directory's index (dir_index.c), which reads
+     * blocks. */
     pthread_mutex_t files_mutex, index_mutex;
-    TAILQ_HEAD(nilfs_dirty_files, nilfs_file) dirty_files; /* in the order they were changed */
-    uint64_t dirty_blocks;                                 /* changed blocks of all files */
-    uint64_t dirty_file_count;                             /* on dirty_files */
-    uint64_t pending_blocks;   /* reserved for data that are not stored yet */
+    struct slab_cache files_memory, changes_memory;
+    /* Of user files (changes.c); the dirty ones in the order they were changed. */
+    TAILQ_HEAD(nilfs_changes_list, nilfs_changes) dirty_files, idle_changes;
+    uint32_t dirty_file_count, idle_count; /* on these */
+    uint64_t dirty_blocks;                 /* changed blocks of all files */
+    uint64_t pending_blocks;               /* reserved for data that are not stored yet */
     struct nilfs_promise {     /* what storing them changes at most; space.h, kept by data.c */
         uint64_t nodes;        /* of their files */
         uint64_t entry_blocks; /* of the DAT, where the new virtual blocks of data have entries */
@@ -178,7 +183,7 @@ struct nilfs {
     } promise;
     bool claimed;        /* something was, in this step of the core's */
     uint64_t overdrafts; /* commits that took more space than was promised, or was left: none */
-    TAILQ_HEAD(nilfs_pending_inodes, nilfs_inode) pending_inodes; /* data.c: that have such */
+    struct nilfs_changes_list pending_files; /* data.c: that have such */
     struct recycler block_memory, block_records, node_marks;
 
     uint64_t cno;    /* see invariant 4; already the next one while a checkpoint is being written */
@@ -218,12 +223,6 @@ static inline struct nilfs *nilfs_of(const struct volume *volume) {
 /* The in-core inode's private part. */
 struct nilfs_inode {
     struct nilfs_file *file; /* referenced (nilfs_file_hold), or NULL: of a synthetic directory */
-    uint64_t uncut; /* bytes: a truncation that is not over has blocks to free up to here; so long
-                       is the file on disk until then, lest it ever grows over them */
-    uint64_t pending_holes; /* of the pending blocks those that are not in the map yet */
-    bool pending;           /* on nilfs->pending_inodes */
-    uint32_t pending_nodes, pending_replaced; /* its part of what nilfs->promise has */
-    TAILQ_ENTRY(nilfs_inode) pending_link;
 };
 /* Inode numbers of the live tree are below this; those of a checkpoint that history.c shows are the
  * format's with the checkpoint's place above (the same for all of its tree). */

@@ -158,7 +158,8 @@ static uint64_t span_of(struct nilfs_file *file) {
 }
 
 static struct nilfs_palloc_cursor *cursor_of(struct nilfs_file *file) {
-    struct nilfs_palloc_cursor *cursor = file->cursor;
+    struct nilfs_changes *changes = file->changes;
+    struct nilfs_palloc_cursor *cursor = changes->cursor;
 
     if (!cursor) {
         cursor = calloc(1, sizeof(*cursor));
@@ -166,12 +167,12 @@ static struct nilfs_palloc_cursor *cursor_of(struct nilfs_file *file) {
             return NULL;
         cursor->layout = nilfs_palloc_of(file);
         cursor->span = span_of(file);
-        cursor->generation = file->generation;
-        file->cursor = cursor;
+        cursor->generation = changes->generation;
+        changes->cursor = cursor;
     }
-    if (cursor->generation != file->generation) {
+    if (cursor->generation != changes->generation) {
         memset(cursor->slots, 0, sizeof(cursor->slots));
-        cursor->generation = file->generation;
+        cursor->generation = changes->generation;
     }
     return cursor;
 }
@@ -431,7 +432,7 @@ uint8_t *nilfs_palloc_changed(struct nilfs_file *file, uint64_t number) {
     uint8_t *data = slot_find(cursor, offset);
     if (!data) {
         struct nilfs_block probe = {.key = offset};
-        const struct nilfs_block *block = RB_FIND(nilfs_block_tree, &file->data, &probe);
+        const struct nilfs_block *block = RB_FIND(nilfs_block_tree, &file->changes->data, &probe);
         if (!block)
             return NULL;
         data = block->data;

@@ -18,8 +18,8 @@
  *     before it changes anything, with the most that it may add to P (nilfs_space_claim). What
  *     storing and committing do to the state in core makes P smaller by no less than L.
  *  3. Who writes leaves room for checkpoints with remove_demand, so that a full volume can be
- *     emptied, and for one behind a step of the cleaner; who removes leaves the latter. Nobody above
- *     ever takes of what is left for those below.
+ *     emptied, and for one behind a step of the cleaner; who removes leaves the latter. Nobody
+ * above ever takes of what is left for those below.
  *
  * Where the exact number would have to be looked up on the disk, it is bounded in two ways, of
  * which the smaller counts: by the number of blocks that are touched, each of which may lie apart
@@ -174,10 +174,10 @@ static struct state state_now(const struct nilfs *nilfs) {
 
     return (struct state){
         .changed = nilfs->dirty_blocks,
-        .changed_dat = nilfs->dat->changed_data,
-        .changed_nodes = nilfs->dat->changed_nodes,
-        .changed_usage = nilfs->sufile->changed_data,
-        .changed_ifile = ifile->changed_data + ifile->changed_nodes,
+        .changed_dat = nilfs->dat->changes->changed_data,
+        .changed_nodes = nilfs->dat->changes->changed_nodes,
+        .changed_usage = nilfs->sufile->changes->changed_data,
+        .changed_ifile = nilfs_file_changed(ifile),
         .segments = nilfs->spare_count + (nilfs->commit ? nilfs->commit->written_count : 0),
         .files = nilfs->dirty_file_count + nilfs->promise.files,
         .pending = nilfs->pending_blocks,

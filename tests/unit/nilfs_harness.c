@@ -120,14 +120,14 @@ static void place(struct nilfs_harness *h, struct nilfs_block *block) {
 
 /* Places the file's changed blocks, bottom up. */
 static void place_all(struct nilfs_harness *h, struct nilfs_file *file) {
-    uint64_t first = h->next_block, count = file->changed_data + file->changed_nodes, n = 0;
+    uint64_t first = h->next_block, count = nilfs_file_changed(file), n = 0;
     struct nilfs_block **blocks = calloc(count + 1, sizeof(struct nilfs_block *));
     struct nilfs_block *block;
 
     ck_assert_ptr_nonnull(blocks);
-    RB_FOREACH(block, nilfs_block_tree, &file->data) blocks[n++] = block;
+    RB_FOREACH(block, nilfs_block_tree, &file->changes->data) blocks[n++] = block;
     for (uint32_t level = 1; level < NILFS_LEVEL_MAX; level++)
-        RB_FOREACH(block, nilfs_block_tree, &file->nodes)
+        RB_FOREACH(block, nilfs_block_tree, &file->changes->nodes)
     if (block->level == level)
         blocks[n++] = block;
     ck_assert_uint_eq(n, count);
@@ -153,8 +153,8 @@ static void settle_all(struct nilfs *nilfs, struct nilfs_block_tree *tree) {
 }
 
 static void settle_file(struct nilfs_file *file) {
-    settle_all(file->nilfs, &file->data);
-    settle_all(file->nilfs, &file->nodes);
+    settle_all(file->nilfs, &file->changes->data);
+    settle_all(file->nilfs, &file->changes->nodes);
     nilfs_file_mark_clean(file);
 }
 
@@ -167,15 +167,15 @@ void harness_settle(struct nilfs_harness *h, struct nilfs_file *file) {
 void harness_checkpoint(struct nilfs_harness *h) {
     struct nilfs *nilfs = &h->nilfs;
     struct nilfs_file *const metadata[] = {nilfs->ifile, nilfs->cpfile, nilfs->sufile, nilfs->dat};
-    struct nilfs_file *file;
+    const struct nilfs_changes *changes;
 
     ck_assert_int_eq(nilfs_cpfile_create(nilfs), 0);
-    TAILQ_FOREACH (file, &nilfs->dirty_files, dirty_link)
-        place_all(h, file);
+    TAILQ_FOREACH (changes, &nilfs->dirty_files, link)
+        place_all(h, changes->file);
     for (unsigned i = 0; i < 4; i++)
         place_all(h, metadata[i]);
-    while ((file = TAILQ_FIRST(&nilfs->dirty_files)))
-        settle_file(file);
+    while ((changes = TAILQ_FIRST(&nilfs->dirty_files)))
+        settle_file(changes->file);
     for (unsigned i = 0; i < 4; i++)
         settle_file(metadata[i]);
     ck_assert_uint_eq(nilfs->dirty_blocks, 0);

@@ -69,7 +69,7 @@ static void model_close(struct model *m) {
     ck_assert_int_eq(nilfs_file_free(m->file, 0, UINT64_MAX), 0);
     ck_assert_uint_eq(m->file->sectors, 0);
     ck_assert_uint_eq(m->file->bmap.head.byte[0], 0);
-    ck_assert_uint_eq(m->file->changed_data + m->file->changed_nodes, 0);
+    ck_assert_uint_eq(nilfs_file_changed(m->file), 0);
     ck_assert(m->pointers == NILFS_PHYSICAL ? blocks == 0 : blocks == m->data + m->nodes);
     ck_assert(!m->h.nilfs.failed);
     nilfs_file_mark_clean(m->file);
@@ -84,7 +84,7 @@ static void model_checkpoint(struct model *m, bool forget) {
     if (m->pointers == NILFS_PHYSICAL)
         harness_settle(&m->h, m->file);
     harness_checkpoint(&m->h);
-    ENSURE(m->file->changed_data + m->file->changed_nodes == 0);
+    ENSURE(nilfs_file_changed(m->file) == 0);
     if (!forget)
         return;
     struct nilfs_disk_inode map = {.i_bmap = m->file->bmap};
@@ -363,7 +363,7 @@ START_TEST(test_hint) {
     model_free(&m, (uint32_t)(children + minimum), (uint32_t)children * 2);
     model_checkpoint(&m, true);
     model_change(&m, 10); /* in the first leaf, which is full; the second has the minimum */
-    ck_assert_ptr_nonnull(m.file->hints.leaf);
+    ck_assert_ptr_nonnull(m.file->changes->hints.leaf);
     model_free(&m, (uint32_t)children + 1, (uint32_t)children + 2);
     model_verify(&m, &state);
     model_close(&m);
@@ -386,7 +386,7 @@ START_TEST(test_renew) {
             ENSURE(nilfs_bmap_lookup(m.file, i, &pointer) == 0);
             ENSURE(round == 0 ? pointer <= first[0] + i + 10 : pointer != first[i]);
         }
-        ck_assert_uint_eq(m.file->changed_data, 0);
+        ck_assert_uint_eq(m.file->changes->changed_data, 0);
         harness_checkpoint(&m.h);
     }
     ck_assert_int_eq(nilfs_dat_life(&m.h.nilfs, first[7], &life), 0);
