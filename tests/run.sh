@@ -117,7 +117,7 @@ run_test() {
 # What takes longest, the longest first: these begin first, so that at the end none runs alone while
 # the other processors idle.
 longest=(unit/crash unit/hostile unit/model integration/scale_mounted integration/ext_orphans
-    integration/mkfs integration/programs_postgresql integration/ext_kill integration/scale
+    integration/mkfs integration/programs_postgresql integration/kill_mounted integration/scale
     integration/model_mounted integration/programs_build integration/programs_stress
     integration/programs_fio unit/ext_dir lint/cppcheck lint/tidy)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# SIGKILL of the server at random moments under load: the image is recovered by our mount, by e2fsck
-# and by the Linux driver; all find what was fsynced, and e2fsck finds nothing. Moments follow from
-# LAYOUTFS_TEST_SEED (as far as timing can be repeated); LAYOUTFS_TEST_FACTOR makes them 200 a type.
-# Arguments choose the types.
+# SIGKILL of the server at random moments under load: the image is recovered by our mount and, if it
+# is of ext's, by e2fsck and by the Linux driver; all find what was fsynced, and no check finds
+# anything. Moments follow from LAYOUTFS_TEST_SEED (as far as timing can be repeated);
+# LAYOUTFS_TEST_FACTOR makes them 200 a type. Arguments choose the types.
 . "${LAYOUTFS_SOURCE:?}/tests/kill.sh"
 need tar
 
@@ -11,7 +11,7 @@ seed=${LAYOUTFS_TEST_SEED:-$RANDOM$RANDOM}
 moments=$((6 * ${LAYOUTFS_TEST_FACTOR:-1}))
 [ $moments -le 60 ] || moments=200
 programs=3
-program=$LAYOUTFS_SOURCE/tests/integration/ext_kill.py
+program=$LAYOUTFS_SOURCE/tests/integration/kill_mounted.py
 echo "LAYOUTFS_TEST_SEED=$seed"
 tar -cf tree.tar -C "$LAYOUTFS_SOURCE" fs layouts
 
@@ -27,7 +27,7 @@ noise() {
 # work_and_kill ROUND: on disk.img
 work_and_kill() {
     local round=$1 number jobs=()
-    serve disk.img "$options,commit=1,cache=16M"
+    serve disk.img "$options,cache=16M"
     for number in $(seq $programs); do
         python3 "$program" write "$mount_point/r$round.$number" "log.$number" "$seed$round$number" &
         jobs+=($!)
@@ -60,7 +60,7 @@ moments_of() {
     local round who fsyncs=0
     rm -f disk.img
     # shellcheck disable=SC2086 # words
-    layoutfs mkfs -q -t "$type" $3 --size 96M disk.img
+    layoutfs mkfs -q -t "$type" $3 disk.img
     for round in $(seq $moments); do
         rm -f log.*
         work_and_kill "$round"
@@ -75,10 +75,16 @@ moments_of() {
     echo "$type $options: killed $moments times, recovered by ${recoverers[*]}; $fsyncs fsyncs were kept"
 }
 
-[ $# -gt 0 ] || set -- ext3 ext4
+[ $# -gt 0 ] || set -- ext3 ext4 nilfs2
 for kind in "$@"; do
     case $kind in
-    ext3) moments_of ext3 journal=ordered "-b 1024 -o journal_size=2M" ;;
-    ext4) moments_of ext4 journal=ordered "-b 4096" ;;
+    ext3) moments_of ext3 journal=ordered,commit=1 "--size 96M -b 1024 -o journal_size=2M" ;;
+    ext4) moments_of ext4 journal=ordered,commit=1 "--size 96M -b 4096" ;;
+    # What was overwritten stays until the cleaner, which has little time, comes to it.
+    nilfs2)
+        recovered_by_us_alone
+        cleaner=protection_period=0,clean_check_interval=1,min_clean_segments=70,max_clean_segments=80
+        moments_of nilfs2 "interval=1,$cleaner" "--size 512M -o blocks_per_segment=256"
+        ;;
     esac
 done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program whose files outlive the server of its filesystem, or whose loss is noticed.
 
-    ext_kill.py write DIRECTORY LOG SEED    works until the filesystem is gone
-    ext_kill.py verify DIRECTORY LOG...     looks at what is there after a recovery, in pairs
+    kill_mounted.py write DIRECTORY LOG SEED    works until the filesystem is gone
+    kill_mounted.py verify DIRECTORY LOG...     looks at what is there after a recovery, in pairs
 
 It creates files, appends to them, renames them (over each other), removes and fsyncs them. The log
 lies elsewhere: a line before each operation and a line after it. A file's bytes follow from the
