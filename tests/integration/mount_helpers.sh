@@ -35,10 +35,15 @@ cleanup() {
 }
 trap cleanup EXIT
 mounted() {
-    grep -q "^$PWD/disk.img $PWD/mnt fuse.layoutfs.ext2 $1" /proc/mounts
+    grep -q "^$PWD/disk.img $PWD/mnt fuse.layoutfs.$layout $1" /proc/mounts
 }
-truncate -s 64M disk.img
-layoutfs mkfs -q -t ext2 disk.img
+# new_image TYPE: of a size that all types can have
+new_image() {
+    layout=$1
+    rm -f disk.img
+    truncate -s 160M disk.img
+    layoutfs mkfs -q -t "$layout" disk.img
+}
 
 # expect_refusal COMMAND...: mount(8) and umount(8) turn the helper's code into one of their own.
 expect_refusal() {
@@ -51,18 +56,29 @@ clean_umount() {
     expect_exit 0 "$@"
     cp --sparse=always disk.img copy.img
     ! mounted '' || fail "$* left it mounted"
-    expect_clean copy.img
+    expect_sound "$layout" copy.img
 }
 
-# --- all names of the type
-for type in layoutfs fuse.layoutfs layoutfs.ext2 fuse.layoutfs.ext2; do
-    expect_exit 0 mount -t "$type" disk.img mnt
-    mounted rw || fail "mount -t $type: $(grep "$PWD/mnt" /proc/mounts)"
-    head -c 5M /dev/urandom >"mnt/$type"
-    clean_umount umount mnt
-    [ "$(debugfs -R "cat /$type" copy.img 2>/dev/null | wc -c)" -eq $((5 << 20)) ] ||
-        fail "umount(8) returned before the data was in the image"
+# --- all names of a type
+names() {
+    local type
+    for type in layoutfs fuse.layoutfs "layoutfs.$layout" "fuse.layoutfs.$layout"; do
+        expect_exit 0 mount -t "$type" disk.img mnt
+        mounted rw || fail "mount -t $type: $(grep "$PWD/mnt" /proc/mounts)"
+        head -c 5M /dev/urandom >"mnt/$type"
+        cp "mnt/$type" written
+        clean_umount umount mnt
+        layoutfs cat copy.img "/$type" | cmp - written ||
+            fail "umount(8) returned before the data was in the image"
+    done
+}
+others=(nilfs2)
+[ "${LAYOUTFS_TEST_FACTOR:-1}" -eq 1 ] || others=(ext3 ext4 nilfs2)
+for other in "${others[@]}" ext2; do
+    new_image "$other"
+    names
 done
+# What mount(8) and the helpers do beside is the same for all.
 expect_exit 0 mount -t layoutfs.ext2 -o ro disk.img mnt
 expect_exit 0 umount "$PWD/disk.img"
 expect_exit 0 mount -t layoutfs.memory none mnt -o size=10M
