@@ -310,14 +310,19 @@ bool nilfs_space_fits(const struct nilfs *nilfs, enum nilfs_claim claim,
                nilfs_space_left(nilfs);
 }
 
-int nilfs_space_claim(struct nilfs *nilfs, enum nilfs_claim claim,
-                      const struct nilfs_demand *demand) {
-    nilfs->claimed = nilfs_space_fits(nilfs, claim, demand);
-    if (nilfs->claimed)
-        return 0;
+static int refuse(struct nilfs *nilfs, enum nilfs_claim claim) {
+    nilfs->claimed = false;
     nilfs->volume->commit_frees =
         nilfs->options.cleaner.wait || (claim > NILFS_CLAIM_WRITE && nilfs->dirty_blocks > 0);
     return -ENOSPC;
+}
+
+int nilfs_space_claim(struct nilfs *nilfs, enum nilfs_claim claim,
+                      const struct nilfs_demand *demand) {
+    if (!nilfs_space_fits(nilfs, claim, demand))
+        return refuse(nilfs, claim);
+    nilfs->claimed = true;
+    return 0;
 }
 
 uint64_t nilfs_space_free(struct nilfs *nilfs, enum nilfs_claim claim,
@@ -345,10 +350,10 @@ int nilfs_space(struct nilfs *nilfs, uint64_t more) {
     if (__builtin_add_overflow(changed, more, &changed) ||
         __builtin_add_overflow(changed / g->segment_blocks + 1, nilfs_reserved_segments(g),
                                &needed))
-        return -ENOSPC;
+        return refuse(nilfs, NILFS_CLAIM_WRITE);
     /* Those that were just freed will do only after a checkpoint. */
     if (nilfs->clean_segments <= needed + nilfs->freed_count)
-        return -ENOSPC;
+        return refuse(nilfs, NILFS_CLAIM_WRITE);
     return nilfs_space_claim(nilfs, NILFS_CLAIM_WRITE, &demand);
 }
 

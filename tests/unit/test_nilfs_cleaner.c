@@ -372,6 +372,17 @@ START_TEST(full_volume) {
 }
 END_TEST
 
+/* Where the reserved segments are more than what has been promised: the driver's condition is what
+ * refuses. */
+START_TEST(full_volume_with_large_segments) {
+    struct rig rig;
+
+    rig_open(&rig, UINT64_C(64) << 20, "block_size=4096,blocks_per_segment=256");
+    ck_assert_uint_eq(overwrite(&rig, "protection_period=0,wait", 1800, false), 1800);
+    rig_close(&rig);
+}
+END_TEST
+
 /* --- power cuts ------------------------------------------------------------------------------- */
 
 static void cut(struct rig *rig, size_t count, uint32_t length) {
