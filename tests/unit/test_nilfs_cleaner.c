@@ -454,6 +454,7 @@ int main(void) {
 
     tcase_add_test(tests, power_cuts);
     tcase_add_test(tests, full_volume);
+    tcase_add_test(tests, full_volume_with_large_segments);
     suite_add_tcase(suite, tests);
     return fixture_run(suite);
 }
