@@ -117,6 +117,11 @@ static const char *const block_sizes[] = {"block_size=1024,blocks_per_segment=64
                                           "block_size=2048,blocks_per_segment=32",
                                           "block_size=4096,blocks_per_segment=16"};
 #define BLOCK_SIZES 3
+/* A cleaner that never rests, by each policy. */
+#define BUSY "protection_period=0,min_clean_segments=0,cleaning_interval=1,clean_check_interval=1"
+static const char *const busy_cleaners[BLOCK_SIZES] = {"cleaner=timestamp,order=strict," BUSY,
+                                                       "cleaner=greedy," BUSY,
+                                                       "cleaner=cost-benefit,wait," BUSY};
 
 START_TEST(test_logs_keep_their_promise) {
     struct crash_config config = config_of(CRASH_SEQ_1);
@@ -134,6 +139,8 @@ START_TEST(test_logs_keep_their_promise) {
     config.seed = fixture_seed("random");
     expect_nothing(config, fixture_share(300));
     config.mount_options = "order=strict";
+    expect_nothing(config, fixture_share(300));
+    config.mount_options = busy_cleaners[_i];
     expect_nothing(config, fixture_share(300));
 }
 END_TEST
