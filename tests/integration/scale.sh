@@ -36,6 +36,9 @@ journaled ext3 "-b 4096"
 journaled ext4 "-b 4096"
 type=ext4 options=cache=24M,delalloc=off
 full_stages "-b 1024"
+# Where a removal makes no room at once, a full disk is another matter (mount_lifetime.sh).
+type=nilfs2 options=cache=24M
+tree_stages "-b 4096" halve clear
 if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
     for block_size in 1024 2048; do
         journaled ext3 "-b $block_size"
@@ -47,5 +50,9 @@ if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
     done
     journaled ext3 "-b 1024 -o journal_size=1M"
     journaled ext4 "-b 4096" delalloc=off
+    for block_size in 1024 2048; do
+        type=nilfs2 options=cache=24M
+        tree_stages "-b $block_size" halve clear
+    done
 fi
 echo "everything is as it was left"

@@ -33,7 +33,7 @@ listing() {
 }
 
 kernel_mounts() {
-    [ "$(id -u)" -eq 0 ] && mount -t ext4 -o loop,ro disk.img kernel 2>mount.err
+    [ "$(id -u)" -eq 0 ] && [ "$type" != nilfs2 ] && mount -t ext4 -o loop,ro disk.img kernel 2>mount.err
 }
 
 # With the caches of the mount empty; and what the kernel sees.
@@ -94,7 +94,16 @@ type=ext4
 tree_stages "-b 4096"
 full_stages "-b 4096"
 at_once fill halve fill
+if [ "$(id -u)" -eq 0 ]; then # whom its root belongs to
+    type=nilfs2
+    run_stages "-b 4096 --size 2G" unpack halve storm sizes
+fi
 if [ "${LAYOUTFS_TEST_FACTOR:-1}" -gt 1 ]; then
+    if [ "$type" = nilfs2 ]; then
+        for block_size in 1024 2048 4096; do
+            tree_stages "-b $block_size" halve clear
+        done
+    fi
     type=ext2
     tree_stages "-b 4096 -I 256"
     for type in ext3 ext4; do
