@@ -84,3 +84,32 @@ int reiser4_map(struct inode *inode, uint64_t offset, struct extent *extent) {
 
     return plugin ? plugin->map(inode, offset, extent) : unreadable(inode);
 }
+
+int64_t reiser4_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
+    const struct reiser4_body_plugin *plugin = reiser4_body_plugin_of(inode);
+
+    return plugin ? plugin->reserve(inode, offset, length) : unreadable(inode);
+}
+
+int reiser4_store(struct inode *inode, const struct data_range *range, struct device_batch *batch) {
+    const struct reiser4_body_plugin *plugin = reiser4_body_plugin_of(inode);
+
+    return plugin ? plugin->store(inode, range, batch) : unreadable(inode);
+}
+
+/* Commits rest on all that was stored. */
+void reiser4_store_failed(struct volume *volume, int error) {
+    (void)reiser4_fail(reiser4_of(volume), error);
+}
+
+int reiser4_truncate(struct inode *inode, uint64_t size) {
+    const struct reiser4_body_plugin *plugin = reiser4_body_plugin_of(inode);
+
+    return plugin ? plugin->truncate(inode, size) : unreadable(inode);
+}
+
+int reiser4_punch(struct inode *inode, uint64_t offset, uint64_t length) {
+    const struct reiser4_body_plugin *plugin = reiser4_body_plugin_of(inode);
+
+    return plugin ? plugin->punch(inode, offset, length) : unreadable(inode);
+}

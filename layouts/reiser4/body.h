@@ -4,7 +4,9 @@
  * the contract: layout.h.
  *
  *   body.c      the contract's functions, which ask the object's plugin
- *   reg.c       reg40: what is pending, the policy, truncation
+ *   pending.c   what is reserved and not stored
+ *   reg.c       reg40: reading
+ *   reg_write.c     the policy, storing, truncation
  *   tail.c      bytes in the tree
  *   extent_file.c   blocks beside it
  *   convert.c   from the one to the other
@@ -14,12 +16,11 @@
  * because of a commit (atom.h). `reserve` only counts: the blocks of file data, and the insertions
  * into the tree that storing them may take, whichever form the body takes. `store`
  *   - of a body that is, or by the policy becomes, tails: puts the bytes into the tree, as units of
- *     plain40 items, converting the body first if its form changes;
- *   - of extents: units that are unallocated are placed, if flush has not done so
- * (reiser4_flush_body), and the pages written to their places; blocks that are on the device
- * already are overwritten in place, through jnodes (reiser4_jnode_capture), or moved, as place.c
- * decides for the run. The form is decided when it is known how large the file becomes: the policy
- * sees inode->size.
+ *     plain40 items;
+ *   - of extents: gives the blocks new places, or leaves them those that they got since the last
+ *     commit began, and writes the pages there.
+ * The form is decided when it is known how large the file becomes: the policy sees inode->size. A
+ * body of tails that becomes too long is converted; one of extents stays so.
  *
  * Invariants:
  *  1. A body is only tails or only extents, but for an interrupted conversion (REISER4_MODE_MIXED
@@ -54,6 +55,13 @@ struct reiser4_body_plugin {
 };
 
 extern const struct reiser4_body_plugin reiser4_reg40;
+/* Of it, in reg_write.c: */
+int64_t reiser4_reg_reserve(struct inode *inode, uint64_t offset, uint64_t length);
+int reiser4_reg_store(struct inode *inode, const struct data_range *range,
+                      struct device_batch *batch);
+int reiser4_reg_truncate(struct inode *inode, uint64_t size);
+int reiser4_reg_punch(struct inode *inode, uint64_t offset, uint64_t length);
+bool reiser4_reg_stores_in_tree(struct inode *inode);
 /* NULL: no regular file, or of a kind that cannot be read or written yet. */
 const struct reiser4_body_plugin *reiser4_body_plugin_of(struct inode *inode);
 
@@ -65,17 +73,28 @@ bool reiser4_body_wants_tails(struct inode *inode, uint64_t size);
 
 /* tail.c: [offset, offset + length) of a body of tails; a gap is -EUCLEAN. Shared. */
 int reiser4_tail_read(struct inode *inode, uint64_t offset, uint64_t length, uint8_t *bytes);
-/* Exclusive: overwrites what is there and appends what is not; offset <= bytes that are there. */
+/* Exclusive: overwrites what is there and appends what is not; `bytes` NULL: zeros. Where the body
+ * ends before `offset`, zeros come first. */
 int reiser4_tail_write(struct inode *inode, uint64_t offset, uint64_t length, const uint8_t *bytes);
+/* Exclusive: takes out all bytes from `size` on. */
+int reiser4_tail_cut(struct inode *inode, uint64_t size);
 /* extent_file.c: the extent that holds the offset, as in the tree; -ENOENT: behind the last one.
  * Shared. */
 int reiser4_extent_find(struct inode *inode, uint64_t offset, struct reiser4_extent *extent);
 /* Makes [from, to) of the body, in blocks, extents of `start` (0: holes; 1: unallocated; a block),
  * in place of what is there; blocks that were there are released. Exclusive. */
 int reiser4_extent_set(struct inode *inode, uint64_t from, uint64_t to, uint64_t start);
+/* Blocks that the body's extents cover, from the first on, holes included. Shared. */
+int reiser4_extent_covered(struct inode *inode, uint64_t *blocks);
+/* Takes out all extents from block `from` on, or parts of them. Exclusive. */
+int reiser4_extent_cut(struct inode *inode, uint64_t from);
+/* pending.c: blocks [from, to) are pending, or are so no longer. Exclusive. */
+int reiser4_pending_add(struct inode *inode, uint64_t from, uint64_t to);
+int reiser4_pending_remove(struct inode *inode, uint64_t from, uint64_t to);
+/* inode->sectors as it follows from what is stored and what is pending. */
+void reiser4_sectors_set(struct inode *inode);
 /* convert.c: in the same atom; the pages of the body are in the page cache or will be read from the
  * tree. */
 int reiser4_convert_to_extents(struct inode *inode);
-int reiser4_convert_to_tails(struct inode *inode);
 
 #endif

@@ -7,19 +7,19 @@
  *   flush.c    order, squeezing, parent-first walk
  *   place.c    relocate or overwrite: the strategies of txmod
  *
- * A *slum* is a run of neighbouring jnodes of one level. A flush goes over all slums in the order
- * of keys, twig by twig. For each:
- *   1. squeeze: units move left until each node but the last one of the slum is full; emptied nodes
- *      go (reiser4_cursor_pack). Only jnodes are packed into and from.
- *   2. places, parents first: the nodes above the twig that have none, the twig, then its items
- * from left to right: leaves, and extents that are unallocated, each as near behind the *preceder*
- *      (the block that was placed last) as there is room. So a branch lies on the disk as it is
- * read.
+ * A *slum* is a run of neighbouring jnodes of one level. A flush first goes over the jnodes of each
+ * level, from the leaves up, in the order of keys:
+ *   1. squeeze: units move left until each node but the last one of a slum is full; emptied nodes
+ * go (reiser4_cursor_pack). Only jnodes are packed into and from. and then over those of all
+ * levels, parents before their first child:
+ *   2. places: each as near behind the *preceder* (the block that was placed last) as there is
+ * room, so that a branch lies on the disk as it is read. A node that moves changes its parent,
+ * which has its turn, if it was clean before, in another round. Blocks of files were given their
+ * places before, when they were stored, in the order of the same keys.
  *
  * Invariants:
- *  1. After reiser4_flush every jnode is `placed`, no pointer in the tree is a stand-in, and no
- *     extent is unallocated.
- *  2. A node that is moved has its parent's pointer changed before the parent itself is placed.
+ *  1. After reiser4_flush every jnode is `placed`, and no pointer in the tree is a stand-in.
+ *  2. A node that is moved has its parent's pointer changed with it.
  *  3. What a flush allocates was asked for when it was changed (space.h): it does not fail for lack
  *     of space.
  *  4. A jnode that is changed after it was placed stays where it is: a place is decided once an
@@ -33,12 +33,8 @@
 
 struct reiser4;
 
-/* Squeezes and places everything that is not yet. */
+/* Squeezes and places everything that is not yet, in commit_begin. */
 int reiser4_flush(struct reiser4 *r4);
-/* For `store` before its time (write-back by age): places the body's unallocated extents, and the
- * nodes on the way down to them that have no place, from `offset` on, and nothing else. */
-int reiser4_flush_body(struct reiser4 *r4, const struct reiser4_object *object, uint64_t offset);
-
 /* --- place.c: pure decisions, but for the allocation itself ------------------------------------
  */
 

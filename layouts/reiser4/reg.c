@@ -146,6 +146,11 @@ static int reg_load(struct inode *inode, const struct data_range *range,
 
 const struct reiser4_body_plugin reiser4_reg40 = {
     .name = "reg40",
+    .reserve = reiser4_reg_reserve,
     .load = reg_load,
+    .store = reiser4_reg_store,
+    .truncate = reiser4_reg_truncate,
+    .punch = reiser4_reg_punch,
     .map = reg_map,
+    .stores_in_tree = reiser4_reg_stores_in_tree,
 };

@@ -106,6 +106,8 @@ int reiser4_space_allocate_log(struct reiser4 *r4, uint64_t hint, uint64_t wante
                                struct reiser4_run *run);
 /* Blocks that the newest commit has, or may have: free after the next one. */
 int reiser4_space_release(struct reiser4 *r4, uint64_t block, uint64_t count);
+/* Was the block, which is used, allocated since the last commit began? */
+bool reiser4_space_is_new(const struct reiser4 *r4, uint64_t block);
 /* Blocks that were allocated since the last commit began: free at once. */
 void reiser4_space_give_back(struct reiser4 *r4, uint64_t block, uint64_t count);
 

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layer: layouts/reiser4. The object plugin reg40 changes bodies. Interface:
+ * layouts/reiser4/body.h.
+ *
+ * Data that is stored goes to new blocks, wherever older ones of the file are: the newest commit
+ * has those. Blocks that were allocated since the last commit began are written again.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "layouts/reiser4/body.h"
+
+/* Pieces of memory in one request. */
+#define PIECES           128
+#define INSERTION_BLOCKS 64u
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t blocks_of(uint64_t bytes) {
+    return bytes / REISER4_BLOCK_SIZE + (bytes % REISER4_BLOCK_SIZE != 0);
+}
+
+/* --- room --------------------------------------------------------------------------------------
+ */
+
+static int ask(const struct inode *inode, uint64_t blocks, bool removal) {
+    struct reiser4 *r4 = reiser4_of(inode->volume);
+    struct reiser4_need need = {
+        .nodes = (uint32_t)smaller(REISER4_TREE_NODES(&r4->tree) * (2 + blocks / INSERTION_BLOCKS),
+                                   UINT32_MAX),
+        .blocks = blocks};
+
+    return reiser4_space_ask(r4, need, removal);
+}
+
+/* How many of `count` more pending blocks there is room for. */
+static uint64_t room_for(const struct inode *inode, uint64_t count) {
+    uint64_t fits = 0, over = count + 1; /* there is room for `fits`, not for `over` */
+
+    if (ask(inode, count, false) == 0)
+        return count;
+    while (over - fits > 1) {
+        uint64_t middle = fits + (over - fits) / 2;
+        if (ask(inode, middle, false) == 0)
+            fits = middle;
+        else
+            over = middle;
+    }
+    return fits;
+}
+
+/* Makes [at, end) pending from the start on as far as there is room; up to where. */
+static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
+    const struct block_set *pending = &reiser4_inode_of(inode)->pending_blocks;
+
+    while (at < end) {
+        uint64_t start, stop;
+        if (!block_set_next(pending, at, &start, &stop))
+            start = stop = end;
+        if (start <= at) {
+            at = smaller(stop, end);
+            continue;
+        }
+        start = smaller(start, end);
+        uint64_t room = room_for(inode, start - at);
+        int error = reiser4_pending_add(inode, at, at + room);
+        if (error)
+            return error;
+        if (room < start - at)
+            return (int64_t)(at + room);
+        at = start;
+    }
+    return (int64_t)end;
+}
+
+int64_t reiser4_reg_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
+    uint64_t max = inode->volume->limits.file_size_max;
+
+    if (length == 0)
+        return 0;
+    if (offset >= max)
+        return -EFBIG;
+    length = smaller(length, max - offset);
+    uint64_t first = offset / REISER4_BLOCK_SIZE;
+    int64_t end = reserve_blocks(inode, first, blocks_of(offset + length));
+    if (end < 0)
+        return end;
+    if ((uint64_t)end <= first)
+        return -ENOSPC;
+    return (int64_t)smaller(length, (uint64_t)end * REISER4_BLOCK_SIZE - offset);
+}
+
+/* --- the form ----------------------------------------------------------------------------------
+ */
+
+/* The form in which a body of `size` bytes is to go on: one of tails that becomes too long is
+ * converted. */
+static int form_for(struct inode *inode, uint64_t size, enum reiser4_form *form) {
+    int error = reiser4_body_form(inode, form);
+
+    if (error)
+        return error;
+    if (*form == REISER4_FORM_EMPTY)
+        *form = reiser4_body_wants_tails(inode, size) ? REISER4_FORM_TAILS : REISER4_FORM_EXTENTS;
+    else if (*form == REISER4_FORM_TAILS && !reiser4_body_wants_tails(inode, size))
+        error = reiser4_convert_to_extents(inode);
+    else if (*form == REISER4_FORM_MIXED)
+        error = reiser4_corrupt(
+            inode->volume, "object %" PRIu64 " was converted by half, and no safe-link says so",
+            inode->ino);
+    if (!error && reiser4_inode_of(inode)->form == REISER4_FORM_EXTENTS)
+        *form = REISER4_FORM_EXTENTS;
+    return error;
+}
+
+bool reiser4_reg_stores_in_tree(struct inode *inode) {
+    enum reiser4_form form;
+
+    return reiser4_body_form(inode, &form) == 0 &&
+           (form == REISER4_FORM_TAILS || form == REISER4_FORM_EMPTY) &&
+           reiser4_body_wants_tails(inode, inode->size);
+}
+
+/* The body covers `size` bytes, if nothing is pending (body.h, invariant 2). */
+static int cover(struct inode *inode, uint64_t size) {
+    enum reiser4_form form;
+    uint64_t covered;
+
+    if (reiser4_inode_of(inode)->pending_blocks.blocks > 0 || size == 0)
+        return 0;
+    int error = form_for(inode, size, &form);
+    if (error || form == REISER4_FORM_TAILS)
+        return error ? error : reiser4_tail_write(inode, size, 0, NULL);
+    error = reiser4_extent_covered(inode, &covered);
+    return error || covered >= blocks_of(size)
+               ? error
+               : reiser4_extent_set(inode, covered, blocks_of(size), REISER4_EXTENT_HOLE);
+}
+
+/* --- storing -----------------------------------------------------------------------------------
+ */
+
+/* The memory of a range, piece by piece. */
+struct pieces {
+    const struct iovec *piece;
+    uint64_t at; /* the piece's first byte in the file */
+};
+
+/* The memory from `offset` on, as far as it is one piece, and not beyond `end`. */
+static struct iovec piece_at(struct pieces *pieces, uint64_t offset, uint64_t end) {
+    while (offset >= pieces->at + pieces->piece->iov_len)
+        pieces->at += pieces->piece++->iov_len;
+    uint64_t within = offset - pieces->at;
+    return (struct iovec){(uint8_t *)pieces->piece->iov_base + within,
+                          smaller(pieces->piece->iov_len - within, end - offset)};
+}
+
+static int store_bytes(struct inode *inode, struct pieces *pieces, uint64_t offset, uint64_t end) {
+    int error = 0;
+
+    end = smaller(end, inode->size);
+    while (offset < end && !error) {
+        struct iovec piece = piece_at(pieces, offset, end);
+        error = reiser4_tail_write(inode, offset, piece.iov_len, piece.iov_base);
+        offset += piece.iov_len;
+    }
+    return error;
+}
+
+/* Where block `at` of the file is best put: behind the one before it. 0: anywhere. */
+static uint64_t hint_for(struct inode *inode, uint64_t at) {
+    struct reiser4_extent before;
+
+    if (at == 0 || reiser4_extent_find(inode, (at - 1) * REISER4_BLOCK_SIZE, &before) != 0 ||
+        !reiser4_extent_is_allocated(&before))
+        return 0;
+    return before.start + (at - before.offset / REISER4_BLOCK_SIZE);
+}
+
+/* Of the blocks [at, end), the first ones which have new places, *new, or which have not. */
+static int find_places(struct inode *inode, uint64_t at, uint64_t end, bool *new, uint64_t *count) {
+    const struct reiser4 *r4 = reiser4_of(inode->volume);
+    struct reiser4_extent extent;
+    int error = reiser4_extent_find(inode, at * REISER4_BLOCK_SIZE, &extent);
+
+    *new = false;
+    *count = end - at;
+    if (error)
+        return error == -ENOENT ? 0 : error;
+    uint64_t first = extent.offset / REISER4_BLOCK_SIZE, block = extent.start + (at - first);
+    *count = smaller(*count, first + extent.width - at);
+    if (!reiser4_extent_is_allocated(&extent))
+        return 0;
+    *new = reiser4_space_is_new(r4, block);
+    for (uint64_t i = 1; i < *count; i++)
+        if (reiser4_space_is_new(r4, block + i) != *new)
+            *count = i;
+    return 0;
+}
+
+static int place_blocks(struct inode *inode, uint64_t at, uint64_t end) {
+    struct reiser4 *r4 = reiser4_of(inode->volume);
+    struct reiser4_run run;
+    uint64_t count;
+    bool new;
+    int error = 0;
+
+    for (; at < end && !error; at += count) {
+        error = find_places(inode, at, end, &new, &count);
+        if (error || new)
+            continue;
+        error = reiser4_space_allocate(r4, hint_for(inode, at), count, &run);
+        if (!error)
+            error = reiser4_extent_set(inode, at, at + run.count, run.block);
+        count = run.count;
+        clock_charge(inode->volume->clock, COST_BLOCK_ALLOC, (int64_t)count);
+    }
+    return error;
+}
+
+static int write_blocks(struct inode *inode, struct pieces *pieces, uint64_t offset, uint64_t end,
+                        struct device_batch *batch) {
+    struct iovec vector[PIECES];
+    int error = 0;
+
+    while (offset < end && !error) {
+        struct data_range part = {.offset = offset, .vector = vector};
+        while (offset < end && part.vector_count < PIECES) {
+            struct iovec piece = piece_at(pieces, offset, end);
+            vector[part.vector_count++] = piece;
+            part.length += piece.iov_len;
+            offset += piece.iov_len;
+        }
+        error = mapped_store(inode, &part, batch);
+    }
+    return error;
+}
+
+/* The pending blocks [from, to) of the body. */
+static int store_run(struct inode *inode, enum reiser4_form form, struct pieces *pieces,
+                     uint64_t from, uint64_t to, struct device_batch *batch) {
+    int error = 0;
+
+    if (form == REISER4_FORM_TAILS)
+        error = store_bytes(inode, pieces, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE);
+    else
+        error = place_blocks(inode, from, to);
+    if (!error)
+        error = reiser4_pending_remove(inode, from, to);
+    if (!error && form == REISER4_FORM_EXTENTS)
+        error =
+            write_blocks(inode, pieces, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE, batch);
+    return error;
+}
+
+int reiser4_reg_store(struct inode *inode, const struct data_range *range,
+                      struct device_batch *batch) {
+    struct reiser4_inode *private = reiser4_inode_of(inode);
+    struct pieces pieces = {range->vector, range->offset};
+    uint64_t at = range->offset / REISER4_BLOCK_SIZE, start, stop;
+    uint64_t end =
+        smaller((range->offset + range->length) / REISER4_BLOCK_SIZE, blocks_of(inode->size));
+    enum reiser4_form form;
+
+    /* A page that was only held ready for a write that was refused is no change. */
+    if (!block_set_next(&private->pending_blocks, at, &start, &stop) || start >= end)
+        return 0;
+    private->written = true;
+    int error = form_for(inode, inode->size, &form);
+    while (!error && block_set_next(&private->pending_blocks, at, &start, &stop) && start < end) {
+        at = smaller(stop, end);
+        error = store_run(inode, form, &pieces, start, at, batch);
+    }
+    if (!error)
+        error = cover(inode, inode->size);
+    reiser4_sectors_set(inode);
+    return reiser4_fail(reiser4_of(inode->volume), error);
+}
+
+/* --- truncate and punch ------------------------------------------------------------------------
+ */
+
+/* A block that holds `offset` within it is zeroed in part by the page cache: if there is one, what
+ * it is now has to be stored. */
+static int edge_pending(struct inode *inode, uint64_t offset) {
+    struct reiser4_extent extent;
+
+    if (offset % REISER4_BLOCK_SIZE == 0)
+        return 0;
+    int error = reiser4_extent_find(inode, offset, &extent);
+    if (error || !reiser4_extent_is_allocated(&extent))
+        return error == -ENOENT ? 0 : error;
+    return reiser4_pending_add(inode, offset / REISER4_BLOCK_SIZE, offset / REISER4_BLOCK_SIZE + 1);
+}
+
+static int shrink(struct inode *inode, enum reiser4_form form, uint64_t size) {
+    if (form == REISER4_FORM_TAILS)
+        return reiser4_tail_cut(inode, size);
+    if (form != REISER4_FORM_EXTENTS)
+        return 0;
+    int error = edge_pending(inode, size);
+    return error ? error : reiser4_extent_cut(inode, blocks_of(size));
+}
+
+int reiser4_reg_truncate(struct inode *inode, uint64_t size) {
+    struct reiser4 *r4 = reiser4_of(inode->volume);
+    struct reiser4_inode *private = reiser4_inode_of(inode);
+    bool smaller_now = size < inode->size;
+    enum reiser4_form form;
+    /* What grows in the tree are zeros. */
+    uint64_t grows = !smaller_now && reiser4_body_wants_tails(inode, size)
+                         ? blocks_of(size - inode->size) + 1
+                         : 1;
+    int error = ask(inode, grows, smaller_now);
+
+    if (!error)
+        error = reiser4_body_form(inode, &form);
+    if (error)
+        return error;
+    private->written = true;
+    error = reiser4_pending_remove(inode, blocks_of(size), UINT64_MAX);
+    if (!error && smaller_now)
+        error = shrink(inode, form, size);
+    if (!error)
+        error = cover(inode, size);
+    reiser4_sectors_set(inode);
+    reiser4_atom_mark(r4);
+    return reiser4_fail(r4, error);
+}
+
+static int punch(struct inode *inode, enum reiser4_form form, uint64_t offset, uint64_t end) {
+    uint64_t from = blocks_of(offset), to = end / REISER4_BLOCK_SIZE, covered = 0;
+    uint64_t bytes = reiser4_inode_of(inode)->bytes;
+    int error = 0;
+
+    if (form == REISER4_FORM_TAILS) {
+        end = smaller(end, bytes);
+        error = offset < end ? reiser4_tail_write(inode, offset, end - offset, NULL) : 0;
+    } else if (form == REISER4_FORM_EXTENTS) {
+        error = edge_pending(inode, offset);
+        if (!error)
+            error = edge_pending(inode, end);
+        if (!error)
+            error = reiser4_extent_covered(inode, &covered);
+        to = smaller(to, covered);
+        if (!error && from < to)
+            error = reiser4_extent_set(inode, from, to, REISER4_EXTENT_HOLE);
+    }
+    return error;
+}
+
+int reiser4_reg_punch(struct inode *inode, uint64_t offset, uint64_t length) {
+    uint64_t end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+    uint64_t from = blocks_of(offset), to = end / REISER4_BLOCK_SIZE;
+    enum reiser4_form form;
+    int error = ask(inode, 2, true);
+
+    if (!error)
+        error = reiser4_body_form(inode, &form);
+    if (error)
+        return error;
+    error = from < to ? reiser4_pending_remove(inode, from, to) : 0;
+    if (!error)
+        error = punch(inode, form, offset, end);
+    if (!error)
+        error = cover(inode, inode->size);
+    reiser4_sectors_set(inode);
+    return reiser4_fail(reiser4_of(inode->volume), error);
+}
