@@ -293,8 +293,9 @@ struct layout {
     int (*inode_store)(struct inode *inode);
     /* Gives the new inode (mode, uid, gid, rdev, times set; ino not) a number and generation near
      * `dir`, and for a directory makes it an empty one whose parent is `dir`. The core sets nlink
-     * and calls inode_store afterwards. */
-    int (*inode_create)(struct inode *dir, struct inode *inode);
+     * and calls inode_store afterwards. `name` is the one that dir_insert will give it then, of
+     * `length` bytes, for formats that place an inode by it; NULL: none yet. */
+    int (*inode_create)(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
     /* nlink is 0 and nobody uses the inode: frees data, attributes and the number. May answer
      * LAYOUT_AGAIN. */
     int (*inode_free)(struct inode *inode);

@@ -173,13 +173,13 @@ static void new_inode_fail(struct inode *inode) {
 }
 
 /* Makes all of the inode but its name. On failure inode->ino is 0, or it is the put that frees. */
-static int new_inode_make(struct inode *dir, struct inode *inode,
+static int new_inode_make(struct inode *dir, const char *name, uint32_t length, struct inode *inode,
                           const struct create_request *request) {
     const struct layout *layout = dir->volume->layout;
 
     clock_charge(dir->volume->clock, COST_INODE_CREATE, 1);
     new_inode_fill(inode, dir, request);
-    int error = layout->inode_create(dir, inode);
+    int error = layout->inode_create(dir, name, length, inode);
     if (error)
         return error;
     error = inode_cache_insert(inode);
@@ -201,7 +201,7 @@ static int new_inode_make(struct inode *dir, struct inode *inode,
 /* Makes the inode and its name. On failure nothing is left behind. */
 static int create_step(struct inode *dir, const char *name, uint32_t length, struct inode *inode,
                        const struct create_request *request) {
-    int error = new_inode_make(dir, inode, request);
+    int error = new_inode_make(dir, name, length, inode, request);
 
     if (error)
         return error;
@@ -220,7 +220,7 @@ static int create_step(struct inode *dir, const char *name, uint32_t length, str
 static int create_nameless_step(struct inode *dir, struct inode *inode,
                                 const struct create_request *request) {
     const struct layout *layout = dir->volume->layout;
-    int error = new_inode_make(dir, inode, request);
+    int error = new_inode_make(dir, NULL, 0, inode, request);
 
     if (error)
         return error;
@@ -510,7 +510,8 @@ static int whiteout_make(const struct rename *r) {
         .gid = r->inode->gid,
     };
 
-    int error = new_inode_make(r->source_dir, r->whiteout, &request);
+    int error =
+        new_inode_make(r->source_dir, r->source_name, r->source_length, r->whiteout, &request);
     if (error)
         return error;
     error = inode_store(r->whiteout);

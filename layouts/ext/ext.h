@@ -481,7 +481,7 @@ uint32_t ext_extra_size(const struct ext *ext);
 /* The same for a reserved inode, and for one without names: an orphan. */
 int ext_inode_load_any(struct inode *inode);
 int ext_inode_store(struct inode *inode);
-int ext_inode_create(struct inode *dir, struct inode *inode);
+int ext_inode_create(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int ext_inode_free(struct inode *inode);
 void ext_inode_evict(struct inode *inode);
 /* Of EXT_INODE_EXTENTS and the like, those whose feature the volume lacks. */

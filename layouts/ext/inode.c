@@ -413,7 +413,7 @@ static int record_initialise(struct inode *inode) {
     return 0;
 }
 
-int ext_inode_create(struct inode *dir, struct inode *inode) {
+int ext_inode_create(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
     struct ext *ext = ext_of(inode->volume);
     struct ext_inode *private = ext_inode_of(inode);
     int rc = ext_inode_number_allocate(ext, dir, inode->mode, &inode->ino);

@@ -123,7 +123,7 @@ static int memory_inode_store(struct inode *inode) {
     return 0;
 }
 
-static int inode_create(struct inode *dir, struct inode *inode) {
+static int inode_create(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
     struct memory *memory = memory_of(dir->volume);
     struct memory_node *node;
     int error = node_new(memory, &node);

@@ -249,7 +249,7 @@ static int create_file(struct inode *dir, struct inode *inode) {
     return S_ISDIR(inode->mode) ? nilfs_dir_initialise(inode, dir->ino) : 0;
 }
 
-int nilfs_inode_create(struct inode *dir, struct inode *inode) {
+int nilfs_inode_create(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
     struct nilfs *nilfs = nilfs_of(dir->volume);
     uint64_t ino;
 

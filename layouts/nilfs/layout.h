@@ -26,7 +26,7 @@ int nilfs_step_end(struct volume *volume);
 /* inode.c */
 int nilfs_inode_load(struct inode *inode); /* of the live tree */
 int nilfs_inode_store(struct inode *inode);
-int nilfs_inode_create(struct inode *dir, struct inode *inode);
+int nilfs_inode_create(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int nilfs_inode_free(struct inode *inode);
 void nilfs_inode_evict(struct inode *inode);
 /* For history.c: loads inode->ino from the record `ino` of that ifile. Shared. */

@@ -27,16 +27,35 @@ const struct layout reiser4_layout = {
     .statfs = reiser4_statfs,
 
     .inode_load = reiser4_inode_load,
+    .inode_store = reiser4_inode_store,
+    .inode_create = reiser4_inode_create,
+    .inode_free = reiser4_inode_free,
+    .orphan_add = reiser4_orphan_add,
+    .orphan_remove = reiser4_orphan_remove,
     .inode_evict = reiser4_inode_evict,
 
     .dir_find = reiser4_dir_find,
+    .dir_insert = reiser4_dir_insert,
+    .dir_remove = reiser4_dir_remove,
+    .dir_rename = reiser4_dir_rename,
     .dir_iterate = reiser4_dir_iterate,
     .dir_empty = reiser4_dir_empty,
 
+    .symlink_write = reiser4_symlink_write,
     .symlink_read = reiser4_symlink_read,
 
+    .reserve = reiser4_reserve,
     .load = reiser4_load,
+    .store = reiser4_store,
+    .store_failed = reiser4_store_failed,
+    .truncate = reiser4_truncate,
+    .punch = reiser4_punch,
     .map = reiser4_map,
+
+    .commit_data = reiser4_commit_data,
+    .commit_begin = reiser4_commit_begin,
+    .commit_write = reiser4_commit_write,
+    .commit_end = reiser4_commit_end,
 
     .check = reiser4_check,
     .describe = reiser4_describe,

@@ -66,7 +66,7 @@ int reiser4_statfs(struct volume *volume, struct volume_usage *usage);
 /* inode.c */
 int reiser4_inode_load(struct inode *inode);
 int reiser4_inode_store(struct inode *inode);
-int reiser4_inode_create(struct inode *dir, struct inode *inode);
+int reiser4_inode_create(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int reiser4_inode_free(struct inode *inode);
 void reiser4_inode_evict(struct inode *inode);
 int reiser4_orphan_add(struct inode *inode);
@@ -87,6 +87,8 @@ int reiser4_dir_seek(struct inode *dir, const char *name, uint32_t length,
                      struct reiser4_cursor *cursor);
 /* "." and ".." of a new directory; for inode.c and mkfs.c. */
 int reiser4_dir_initialise(struct inode *dir, const struct reiser4_object *parent);
+/* Takes both out again: the directory is deleted. */
+int reiser4_dir_clear(struct inode *dir);
 int reiser4_dir_insert(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int reiser4_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode);
 int reiser4_dir_rename(const struct rename *rename);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "layouts/reiser4/layout.h"
+#include "layouts/reiser4/safelink.h"
 
 /* The most names of an object: nlink has 32 bits, st_nlink as many. */
 #define LINK_MAX_REISER4 (UINT32_MAX - 1)
@@ -125,11 +126,19 @@ static int open_tree(struct reiser4 *r4) {
                                          .blocks = r4->super.blocks,
                                          .mkfs_id = r4->super.mkfs_id,
                                          .context = r4};
+    reiser4_atom_init(r4);
     r4->tree = (struct reiser4_tree){&r4->jnodes, r4->super.root, r4->super.height};
     error = reiser4_jnodes_init(&r4->jnodes);
     if (!error)
         error = reiser4_space_open(r4);
     return error ? error : read_defaults(r4);
+}
+
+/* What a crash has left half done. */
+static int clean_up(struct reiser4 *r4) {
+    int error = reiser4_safelinks_process(r4);
+
+    return error ? error : reiser4_commit_now(r4);
 }
 
 static int take_up(struct reiser4 *r4, const struct options *options) {
@@ -138,20 +147,21 @@ static int take_up(struct reiser4 *r4, const struct options *options) {
     reiser4_options_take(options, &r4->options);
     reiser4_objects_init(&r4->objects);
     pthread_mutex_init(&r4->places_mutex, NULL);
-    volume->read_only = true; /* until there is more */
     int error = read_supers(r4);
     if (!error)
         error = open_tree(r4);
     if (error)
         return error;
     volume->root_ino = REISER4_ROOT_OID;
+    volume->store_changes = true;
     set_limits(r4, &volume->limits);
-    return 0;
+    return volume->read_only ? 0 : clean_up(r4);
 }
 
 static void release(struct volume *volume) {
     struct reiser4 *r4 = reiser4_of(volume);
 
+    reiser4_atom_destroy(r4);
     reiser4_jnodes_destroy(&r4->jnodes);
     reiser4_space_close(r4);
     reiser4_objects_destroy(&r4->objects);

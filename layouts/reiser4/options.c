@@ -5,6 +5,24 @@
  */
 #include "layouts/reiser4/layout.h"
 
+static const struct option_choice txmod_choices[] = {
+    {"hybrid", "changed nodes move where that brings them nearer to their neighbours",
+     REISER4_TXMOD_HYBRID},
+    {"journal", "changed nodes keep their places, and are written twice", REISER4_TXMOD_JOURNAL},
+    {"wa", "all that is changed moves (write anywhere)", REISER4_TXMOD_WA},
+    {0},
+};
+
+static const struct option_choice fault_choices[] = {
+    {"header_first", "the journal header names a log before that is durable",
+     REISER4_FAULT_HEADER_FIRST},
+    {"in_place_first", "blocks are overwritten before the header is durable",
+     REISER4_FAULT_IN_PLACE_FIRST},
+    {"no_flush", "nothing is flushed", REISER4_FAULT_NO_FLUSH},
+    {"reuse", "released blocks may be allocated at once", REISER4_FAULT_REUSE},
+    {0},
+};
+
 static const struct option_choice errors_choices[] = {
     {"remount-ro", "stop writing: the volume becomes read-only", REISER4_ERRORS_RO},
     {"continue", "say so in the log and go on", REISER4_ERRORS_CONTINUE},
@@ -128,6 +146,55 @@ const struct option_spec reiser4_option_table[] = {
      .scope = OPTION_MOUNT,
      .default_text = "off",
      .description = "read a bitmap when it is first needed, not all of them at mount"},
+    {.name = "txmod",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "hybrid",
+     .choices = txmod_choices,
+     .description = "which changed blocks keep their place"},
+    {.name = "tmgr.atom_max_age",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "600",
+     .minimum = 1,
+     .maximum = 1000000,
+     .description = "seconds after a change until it is committed"},
+    {.name = "tmgr.atom_max_size",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "0",
+     .minimum = 0,
+     .maximum = INT64_MAX,
+     .description = "changed blocks from which they are committed, 0: half of the cache's"},
+    {.name = "flush.relocate_threshold",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "64",
+     .minimum = 1,
+     .maximum = UINT32_MAX,
+     .description = "changed leaves from which all of them move (hybrid)"},
+    {.name = "flush.relocate_distance",
+     .kind = OPTION_NUMBER,
+     .scope = OPTION_MOUNT,
+     .default_text = "64",
+     .minimum = 1,
+     .maximum = UINT32_MAX,
+     .description = "blocks beyond which a node is moved to its neighbours (hybrid)"},
+    {.name = "squeeze",
+     .kind = OPTION_BOOL,
+     .scope = OPTION_MOUNT,
+     .default_text = "on",
+     .description = "changed nodes are packed before they are written"},
+    {.name = "barrier",
+     .kind = OPTION_BOOL,
+     .scope = OPTION_MOUNT,
+     .default_text = "on",
+     .description = "flush the disk's cache where the order of writes counts"},
+    {.name = "log_fault",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT | OPTION_UNLISTED,
+     .choices = fault_choices,
+     .description = "for tests: commits that are wrong in this way"},
     {.name = "errors",
      .letter = 'e',
      .kind = OPTION_CHOICE,
@@ -140,6 +207,17 @@ const struct option_spec reiser4_option_table[] = {
 
 void reiser4_options_take(const struct options *options, struct reiser4_options *taken) {
     *taken = (struct reiser4_options){
+        .txmod = (enum reiser4_txmod)options_number(options, "txmod"),
+        .formatting = -1,
+        .max_age_ns = options_number(options, "tmgr.atom_max_age") * NS_PER_SEC,
+        .max_size = (uint64_t)options_number(options, "tmgr.atom_max_size"),
+        .squeeze = options_number(options, "squeeze"),
+        .relocate_from = (uint32_t)options_number(options, "flush.relocate_threshold"),
+        .distance = (uint32_t)options_number(options, "flush.relocate_distance"),
+        .barrier = options_number(options, "barrier"),
+        .fault = options_given(options, "log_fault")
+                     ? (enum reiser4_fault)options_number(options, "log_fault")
+                     : 0,
         .load_bitmaps = !options_number(options, "dont_load_bitmap"),
         .errors = (enum reiser4_errors)options_number(options, "errors"),
     };
