@@ -34,6 +34,7 @@ static const struct type_promise promises[] = {
     {"ext4", "journal=writeback", EXPECT_WRITEBACK, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
     {"ext4", NULL, EXPECT_STRICT, EXT_MKFS, 4 * MIB, false, EXT_CHECK, EXT_MEND},
     {"nilfs2", NULL, EXPECT_STRICT, NILFS_MKFS, 8 * MIB, true, NULL, NULL},
+    {"reiser4", NULL, EXPECT_STRICT, "", 8 * MIB, false, "fsck.reiser4 --check -y", NULL},
     {NULL, NULL, EXPECT_STRICT, "", 8 * MIB, false, NULL, NULL},
 };
 

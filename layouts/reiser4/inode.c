@@ -317,13 +317,14 @@ int reiser4_orphan_remove(struct inode *inode) {
 
 int reiser4_symlink_write(struct inode *inode, const char *target, uint32_t length) {
     struct reiser4 *r4 = reiser4_of(inode->volume);
+    const struct reiser4_object object = reiser4_object_of(inode);
+    struct reiser4_key key = reiser4_key_of_stat(&object);
     struct reiser4_cursor cursor;
-    uint8_t body[REISER4_BLOCK_SIZE];
-    struct reiser4_stat stat;
-    int error = find(inode, body, &stat, &cursor);
+    struct reiser4_stat stat = {0};
+    int error = reiser4_tree_find(&r4->tree, &key, &cursor);
 
     if (error)
-        return error;
+        return reiser4_fail(r4, error);
     reiser4_inode_of(inode)->mask |= REISER4_STAT_HAS(REISER4_SD_SYMLINK);
     encode(inode, &stat);
     stat.target = target;

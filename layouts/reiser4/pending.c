@@ -28,15 +28,18 @@ static uint64_t insertions(const struct block_set *set) {
     return set->runs + set->blocks / INSERTION_BLOCKS;
 }
 
+/* Pending blocks may be of those that are there already; but a file of one run has no more blocks
+ * than reach to its end. */
 void reiser4_sectors_set(struct inode *inode) {
     const struct reiser4_inode *private = reiser4_inode_of(inode);
-    uint64_t bytes = private->bytes, whole = inode->size, pending;
+    const struct block_set *set = &private->pending_blocks;
+    uint64_t blocks = inode->size / REISER4_BLOCK_SIZE + (inode->size % REISER4_BLOCK_SIZE != 0);
+    uint64_t bytes = private->bytes + set->blocks * REISER4_BLOCK_SIZE;
 
-    pending = private->pending_blocks.blocks * REISER4_BLOCK_SIZE;
-    /* Pending blocks may be of those that are there; a body without holes is no longer than it is.
-     */
-    bytes =
-        bytes + pending < whole || bytes >= whole ? bytes + (bytes >= whole ? 0 : pending) : whole;
+    if (!set->chunks && set->end > blocks)
+        blocks = set->end;
+    if (set->blocks > 0 && !set->chunks && bytes > blocks * REISER4_BLOCK_SIZE)
+        bytes = blocks * REISER4_BLOCK_SIZE;
     inode->sectors = bytes / SECTOR_BYTES + (bytes % SECTOR_BYTES != 0);
 }
 

@@ -96,7 +96,11 @@ static int reg_map(struct inode *inode, uint64_t offset, struct extent *extent) 
 /* A piece of memory for the bytes from `offset` on; what lies behind the end of the file is zero.
  */
 static int load_tails(struct inode *inode, uint64_t offset, const struct iovec *piece) {
-    uint64_t stored = offset < inode->size ? smaller(inode->size - offset, piece->iov_len) : 0;
+    const struct reiser4_inode *private = reiser4_inode_of(inode);
+    /* While some of it is pending, there may be none between that and what is stored. */
+    uint64_t end = private->pending_blocks.blocks > 0 ? smaller(private->bytes, inode->size)
+                                                      : inode->size;
+    uint64_t stored = offset < end ? smaller(end - offset, piece->iov_len) : 0;
 
     memset((uint8_t *)piece->iov_base + stored, 0, piece->iov_len - stored);
     return stored > 0 ? reiser4_tail_read(inode, offset, stored, piece->iov_base) : 0;

@@ -22,6 +22,8 @@
     (LACKS(OP_KEEP_SIZE) | LACKS(OP_ZERO_KEEP) | LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) |           \
      LACKS(OP_COPY))
 #define NILFS_LACKS  (INDIRECT_LACKS | LACKS(OP_XATTR))
+#define REISER4_LACKS (NILFS_LACKS | LACKS(OP_PREALLOCATE))
+#define REISER4_FSCK  "fsck.reiser4 --check -y"
 #define EXTENT_LACKS (LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) | LACKS(OP_COPY))
 
 struct subject {
@@ -49,6 +51,13 @@ static const struct subject subjects[] = {
     {"ext3", "block_size=4096", "journal=writeback,barrier=off", "e2fsck -fn", INDIRECT_LACKS},
     {"nilfs2", "blocks_per_segment=256", NULL, NULL, NILFS_LACKS},
     {"nilfs2", "block_size=1024,blocks_per_segment=1024", "interval=1", NULL, NILFS_LACKS},
+    {"reiser4", NULL, NULL, REISER4_FSCK, REISER4_LACKS},
+    {"reiser4", "node=node41,hash=deg_hash", "txmod=journal,tmgr.atom_max_age=1", REISER4_FSCK,
+     REISER4_LACKS},
+    {"reiser4", "formatting=extents,fibration=lexic_fibre", "txmod=wa", REISER4_FSCK,
+     REISER4_LACKS},
+    {"reiser4", "formatting=tails", "squeeze=off,tmgr.atom_max_age=1", REISER4_FSCK,
+     REISER4_LACKS},
     {"ext4", NULL, NULL, "e2fsck -fn", EXTENT_LACKS},
     {"ext4", "block_size=1024", "commit=1", "e2fsck -fn", EXTENT_LACKS},
     {"ext4", "block_size=1024,has_journal=off", "delalloc=on", "e2fsck -fn", EXTENT_LACKS},

@@ -20,7 +20,7 @@
 #define _mark_point(file, line) ((void)0) /* NOLINT(bugprone-reserved-identifier) */
 
 /* Every type that the tests which take any layout run on. */
-static const char *const fixture_types[] = {"memory", "ext2", "ext3", "ext4", "nilfs2"};
+static const char *const fixture_types[] = {"memory", "ext2", "ext3", "ext4", "nilfs2", "reiser4"};
 #define FIXTURE_TYPE_COUNT ((int)(sizeof(fixture_types) / sizeof(*fixture_types)))
 
 struct fixture {
