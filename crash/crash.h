@@ -57,6 +57,8 @@ struct crash_config {
     const char *type;          /* "ext2" */
     const char *mkfs_options;  /* NULL: the type's default for small volumes */
     const char *mount_options; /* NULL: none */
+    const char *disk;          /* a modelled one (fs/device/disk.h) to run the workloads on, so that
+                                  commits go on beside them; NULL: all is done at once */
     uint64_t size;             /* of the volume, bytes; 0: the type's default */
     uint64_t sample;           /* workloads; 0: all (seq-1, seq-2) or a default */
     uint64_t seed;

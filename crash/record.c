@@ -8,11 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/device/disk.h"
 #include "fs/device/fork.h"
 
 /* Between operations, so that time stamps and commit intervals mean something. */
 #define OPERATION_NS NS_PER_MS
-#define POISON_BYTES 16384u /* written at a time */
+/* Over a modelled disk: some commits are made in the background, between operations and beside. */
+#define DISK_OPERATION_NS (1500 * NS_PER_MS)
+#define POISON_BYTES      16384u /* written at a time */
 
 /* --- the base --------------------------------------------------------------------------------- */
 
@@ -76,7 +79,8 @@ static int poison_base(struct base *base, const struct log *log) {
 
 int base_make(const struct crash_config *config, const struct type_promise *promise,
               const struct log *log, struct base *base) {
-    *base = (struct base){.type = config->type, .mount_options = config->mount_options};
+    *base = (struct base){
+        .type = config->type, .mount_options = config->mount_options, .disk = config->disk};
     clock_init_virtual(&base->clock, NULL);
     int error = format_base(config, promise, log, base);
     if (!error && !promise->poison_bare)
@@ -131,7 +135,7 @@ static int record_operation(struct volume *volume, struct recording *recording, 
                             char *why, size_t size) {
     const struct op *op = &recording->workload->ops[number];
 
-    clock_wait_until(volume->clock, clock_now(volume->clock) + OPERATION_NS);
+    clock_wait_until(volume->clock, clock_now(volume->clock) + recording->operation_ns);
     int error = write_log_mark(&recording->log, MARK_BEGIN(number));
     if (error)
         return error;
@@ -181,23 +185,44 @@ static int record_mounted(const struct base *base, struct recording *recording,
     return error ? error : write_log_mark(&recording->log, MARK_END(unmount));
 }
 
+/* A copy of the base to record on, on its modelled disk if it has one. */
+static int open_copy(const struct base *base, struct clock *clock, struct device **device) {
+    struct disk_preset preset;
+    struct device *fork;
+    int error = device_open_fork(base->device, &fork);
+
+    if (error)
+        return error;
+    fork->clock = clock;
+    *device = fork;
+    if (!base->disk)
+        return 0;
+    error = disk_preset_find(base->disk, &preset, fork->log);
+    if (!error)
+        error = device_open_hdd(&preset, fork, device);
+    if (error)
+        device_close(fork);
+    return error;
+}
+
 int recording_make(const struct base *base, const struct workload *workload,
                    struct recording *recording, char *why, size_t size) {
     struct clock clock;
-    struct device *fork, *recorder;
+    struct device *copy, *recorder;
 
     recording->workload = workload;
+    recording->operation_ns = base->disk ? DISK_OPERATION_NS : OPERATION_NS;
     recording->tree_count = 0;
     recording->start = 0;
     write_log_clear(&recording->log);
     clock_init_virtual(&clock, NULL);
     snprintf(why, size, "no memory");
-    int error = device_open_fork(base->device, &fork);
+    int error = open_copy(base, &clock, &copy);
     if (error)
         return error;
-    error = device_open_record(fork, &recording->log, &recorder);
+    error = device_open_record(copy, &recording->log, &recorder);
     if (error) {
-        device_close(fork);
+        device_close(copy);
         return error;
     }
     error = record_mounted(base, recording, recorder, &clock, why, size);

@@ -17,6 +17,7 @@ struct base {
     const struct layout *layout;
     const char *type;
     const char *mount_options;
+    const char *disk; /* as in struct crash_config */
     struct clock clock;
     struct device *device;
 };
@@ -42,6 +43,7 @@ int mount_borrowed(const struct base *base, struct device *device, struct clock 
  * something adds one. */
 struct recording {
     const struct workload *workload;
+    int64_t operation_ns; /* between operations */
     struct write_log log;
     size_t start; /* records before it belong to the start */
     struct snapshot trees[OPS_MAX + 1];

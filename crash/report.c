@@ -17,6 +17,7 @@ void report_finding(FILE *out, const struct crash_config *config, const struct f
             finding->number, finding->state, config->type);
     put_option(out, "-o", config->mount_options);
     put_option(out, "--mkfs-options", config->mkfs_options);
+    put_option(out, "--disk", config->disk);
     if (config->size)
         fprintf(out, " --size %" PRIu64, config->size);
     if (config->length)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "crash/crash.h"
+#include "fs/device/disk.h"
 #include "fs/options.h"
 #include "tools/image.h"
 #include "tools/tool.h"
@@ -27,6 +28,7 @@ enum {
     KEY_SUBSETS,
     KEY_JOBS,
     KEY_EXPECT,
+    KEY_DISK,
     KEY_FSCK,
     KEY_FSCK_STATES,
     KEY_REPLAY,
@@ -37,6 +39,10 @@ static const struct argp_option crash_options[] = {
     {"type", 't', "TYPE", 0, "Type of filesystem; `layoutfs options` lists them", 0},
     {NULL, 'o', "NAME=VALUE,...", 0, "Mount options", 0},
     {"mkfs-options", KEY_MKFS, "NAME=VALUE,...", 0, "Options of mkfs; default: a small volume", 0},
+    {"disk", KEY_DISK, "PRESET", 0,
+     "Run the workloads on this modelled disk, where commits that nobody waits for go on beside "
+     "them",
+     0},
     {"size", KEY_SIZE, "SIZE", 0, "Size of the volume: bytes, or with K, M or G", 0},
     {"sample", KEY_SAMPLE, "N", 0, "Only N workloads, chosen by the seed", 1},
     {"seed", KEY_SEED, "N", 0, "Where chance begins (default: 1)", 1},
@@ -72,6 +78,14 @@ static unsigned parse_count(struct argp_state *state, const char *text, uint64_t
     if (number == 0 || number > most)
         argp_error(state, "%s is not between 1 and %llu", text, (unsigned long long)most);
     return (unsigned)number;
+}
+
+static void parse_disk(struct argp_state *state, struct crash_config *config, const char *name) {
+    struct disk_preset preset;
+
+    config->disk = name;
+    if (disk_preset_find(name, &preset, NULL))
+        argp_error(state, "there is no disk \"%s\"", name);
 }
 
 static void parse_expectation(struct argp_state *state, struct crash_config *config,
@@ -139,6 +153,9 @@ static error_t crash_parse(int key, char *argument, struct argp_state *state) {
         return 0;
     case KEY_MKFS:
         crash->config.mkfs_options = argument;
+        return 0;
+    case KEY_DISK:
+        parse_disk(state, &crash->config, argument);
         return 0;
     case KEY_FSCK:
         crash->config.fsck = argument;

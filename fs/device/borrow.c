@@ -29,6 +29,10 @@ static int borrowed_flush(struct device *device) {
     return device_flush(borrowed_target(device));
 }
 
+static enum device_state borrowed_poll(struct device *device) {
+    return device_poll(borrowed_target(device));
+}
+
 static int borrowed_drain(struct device *device) {
     return device_drain(borrowed_target(device));
 }
@@ -51,6 +55,7 @@ static const struct device_operations borrowed_operations = {
     .wait = borrowed_wait,
     .flush = borrowed_flush,
     .drain = borrowed_drain,
+    .poll = borrowed_poll,
     .zero = borrowed_zero,
     .stats = borrowed_stats,
     .close = borrowed_close,

@@ -40,7 +40,7 @@ int write_log_apply(const struct write_log *log, const struct record *record, ui
                     struct device *device);
 
 /* `log` is borrowed. A write that cannot be recorded fails with -ENOMEM and is not passed on; one
- * that fails below, like a flush that fails, is not recorded. */
+ * that fails below is not recorded; a flush that fails, as a write of no bytes. */
 int device_open_record(struct device *lower, struct write_log *log, struct device **device);
 
 #endif

@@ -146,6 +146,35 @@ START_TEST(test_logs_keep_their_promise) {
 END_TEST
 
 static const struct {
+    const char *type, *mount_options;
+    bool broken;
+} beside[] = {{"ext3", NULL, false},
+              {"ext4", NULL, false},
+              {"nilfs2", NULL, false},
+              {"ext4", "journal_fault=no-flush", true},
+              {"nilfs2", "log_fault=no-flush", true}};
+#define BESIDE 5
+
+/* Commits that go on while operations do. */
+START_TEST(test_commits_beside_operations) {
+    struct crash_config config = config_of(CRASH_RANDOM);
+    struct crash_totals totals;
+
+    config.type = beside[_i].type;
+    config.mount_options = beside[_i].mount_options;
+    config.disk = "laptop-2002";
+    config.sample = fixture_share(10) * fixture_factor();
+    if (!beside[_i].broken) {
+        config.seed = fixture_seed("random on a disk");
+        expect_nothing(config, fixture_share(50));
+        return;
+    }
+    free(explore(&config, &totals));
+    ck_assert_uint_gt(totals.findings, 0);
+}
+END_TEST
+
+static const struct {
     enum crash_mode mode;
     const char *mount_options;
 } log_faults[] = {{CRASH_RANDOM, "log_fault=super-first"},
@@ -515,6 +544,7 @@ int main(void) {
     if (fixture_share(20) == 20 || fixture_factor() > 1)
         tcase_add_loop_test(cases, test_broken_journals_are_found, 0, 2 * FAULTS);
     tcase_add_loop_test(cases, test_logs_keep_their_promise, 0, BLOCK_SIZES);
+    tcase_add_loop_test(cases, test_commits_beside_operations, 0, BESIDE);
     tcase_add_loop_test(cases, test_broken_logs_are_found, 0, LOG_FAULTS);
     tcase_add_loop_test(cases, test_errors_are_survived, 0, sizeof(errors_of) / sizeof(*errors_of));
     tcase_add_test(cases, test_going_on_is_found);
