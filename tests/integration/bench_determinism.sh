@@ -116,6 +116,39 @@ layoutfs bench ./small.ini --source synthetic --json small.json >small.txt
 [ "$(ask small.json "sum(step['device']['bytes']['read']['journal']
     for row in r['rows'] for step in row['steps'])")" = 0 ] || fail "the log was read again"
 
+# --- a log-structured volume, whose checkpoints and cleaner go on beside the program ------------
+
+cat >log.ini <<'END'
+[scenario]
+title = checkpoints and a cleaner
+disk = ata-2001
+machine = athlon-700
+volume_size = 256M
+[workload copy]
+files = 2000
+bytes = 40M
+mails = 200
+[row nilfs2]
+type = nilfs2
+mkfs = blocks_per_segment=256
+[row cleaned]
+type = nilfs2
+mkfs = blocks_per_segment=256
+mount = protection_period=0,min_clean_segments=90,max_clean_segments=95,cleaning_interval=0
+END
+for scenario in ./log.ini "nilfs2-2008 --scale 0.02"; do
+    for run in 1 2; do
+        # shellcheck disable=SC2086 # words
+        layoutfs bench $scenario --source synthetic --json log$run.json --jobs $((2 * run - 1)) >log$run.txt
+        without_header log$run.json >log$run.body
+        sed -i '/results in/d' log$run.txt
+    done
+    expect_same log1.body log2.body "results.json of two runs of $scenario"
+    expect_same log1.txt log2.txt "the tables of two runs of $scenario"
+    [ "$(ask log1.json "all(row['status'] in ('done', 'not emulated') for row in r['rows'])")" = True ] ||
+        fail "$scenario: $(grep failed: log1.txt)"
+done
+
 # --- rows and reports -------------------------------------------------------------------------
 
 bench --layout orlov,memory --report reports >table.txt
