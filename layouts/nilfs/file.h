@@ -19,6 +19,7 @@
 #ifndef LAYOUTFS_NILFS_FILE_H
 #define LAYOUTFS_NILFS_FILE_H
 
+#include <assert.h>
 #include <bsd/sys/tree.h>
 
 #include "fs/block_set.h"
@@ -97,6 +98,8 @@ struct nilfs_file {
     bool data_only_unsafe; /* changed in a way that no data-only log tells: size, being new */
     bool device;           /* i_bmap is a device's code, not a map */
 };
+
+static_assert(sizeof(struct nilfs_file) <= 112, "what a million clean files take in core");
 
 static inline bool nilfs_file_is_users(const struct nilfs_file *file) {
     return file->ino < NILFS_DAT_INO || file->ino > NILFS_IFILE_INO;
