@@ -48,7 +48,7 @@
 
 /* What is left for removing: commits, at most, with a few names, a piece of a file, and the records
  * that change. */
-#define REMOVE_TIMES 2u
+#define REMOVE_TIMES 3u
 static const struct nilfs_demand remove_demand = {.blocks = 24, .entries = 32};
 
 /* What is left for the cleaner: to move a segment's worth of blocks, and to free as many segments
