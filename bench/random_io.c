@@ -66,7 +66,9 @@ static int by_value(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-static struct latency summarise(int64_t *times, uint64_t count) {
+struct latency latency_of(int64_t *times, uint64_t count) {
+    if (count == 0)
+        return (struct latency){0};
     qsort(times, count, sizeof(*times), by_value);
     return (struct latency){.operations = count,
                             .p50_ns = times[count / 2],
@@ -108,7 +110,7 @@ static int measure(struct workload_run *run, const struct random_io *io, int64_t
         error = driver->operations->fsync(driver, io->node);
     if (error)
         return error;
-    run->steps[run->count].latency = summarise(times, each * io->threads);
+    run->steps[run->count].latency = latency_of(times, each * io->threads);
     step_end(run, 0, each * io->threads * io->request);
     return 0;
 }

@@ -236,6 +236,46 @@ static void print_purposes(FILE *file, const struct report *report) {
             print_purposes_row(file, report->rows[row].row->label, &sums[row]);
 }
 
+/* --- latency ---------------------------------------------------------------------------------- */
+
+static double bytes_moved(const struct device_stats *stats, enum device_operation operation) {
+    double all = 0;
+
+    for (unsigned purpose = 0; purpose < PURPOSE_COUNT; purpose++)
+        all += (double)stats->bytes[operation][purpose];
+    return all;
+}
+
+static void print_latency_row(FILE *file, const char *label, const struct step *step) {
+    const struct latency *latency = &step->latency;
+
+    fprintf(file, "  %-*.*s%9llu%9.2f%9.2f%9.2f", LABEL_WIDTH - 2, LABEL_WIDTH - 2, label,
+            (unsigned long long)latency->operations, (double)latency->p50_ns / 1e6,
+            (double)latency->p99_ns / 1e6, (double)latency->max_ns / 1e6);
+    if (step->bytes)
+        fprintf(file, "%9.2f%9.2f", bytes_moved(&step->device, DEVICE_WRITE) / (double)step->bytes,
+                bytes_moved(&step->device, DEVICE_READ) / (double)step->bytes);
+    fputc('\n', file);
+}
+
+static void print_latencies(FILE *file, const struct report *report) {
+    const struct row_result *first = first_done(report);
+
+    fprintf(file, "\n%-*s%9s%27s%18s\n%-*s%9s%9s%9s%9s%9s%9s\n", LABEL_WIDTH, "latency", "",
+            "milliseconds", "bytes for a byte", LABEL_WIDTH, "step, layout", "requests", "p50",
+            "p99", "max", "written", "read");
+    for (unsigned i = 0; first && i < first->step_count; i++) {
+        if (first->steps[i].latency.operations == 0)
+            continue;
+        fprintf(file, "%s\n", first->steps[i].name);
+        for (unsigned row = 0; row < report->row_count; row++) {
+            const struct step *step = report_step(&report->rows[row], first->steps[i].name);
+            if (step)
+                print_latency_row(file, report->rows[row].row->label, step);
+        }
+    }
+}
+
 /* --- notes ------------------------------------------------------------------------------------ */
 
 static void note_order(FILE *file, const struct report *report, const char *const *names,
@@ -447,6 +487,8 @@ void report_table(FILE *file, const struct report *report) {
         }
         if (report->scenario->show_purposes)
             print_purposes(file, report);
+        if (report->scenario->show_latency)
+            print_latencies(file, report);
         if (report->host_cpu)
             print_host_cpu(file, report);
         print_notes(file, report, names, count);

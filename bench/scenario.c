@@ -15,14 +15,15 @@
 #define FILE_BYTES_MAX (1u << 20)
 
 extern const char embedded_orlov_2002_ini[], embedded_ext3_journal_ini[],
-    embedded_create_speed_ini[], embedded_mount_speed_ini[], embedded_nilfs2_2008_ini[];
+    embedded_create_speed_ini[], embedded_mount_speed_ini[], embedded_nilfs2_2008_ini[],
+    embedded_nilfs2_full_ini[];
 
 static const struct builtin {
     const char *name, *text;
 } builtins[] = {
     {"orlov-2002", embedded_orlov_2002_ini},     {"ext3-journal", embedded_ext3_journal_ini},
     {"create-speed", embedded_create_speed_ini}, {"mount-speed", embedded_mount_speed_ini},
-    {"nilfs2-2008", embedded_nilfs2_2008_ini},
+    {"nilfs2-2008", embedded_nilfs2_2008_ini},   {"nilfs2-full", embedded_nilfs2_full_ini},
 };
 #define BUILTINS (sizeof(builtins) / sizeof(*builtins))
 
@@ -140,9 +141,11 @@ static int set_scenario(struct parser *parser, const char *key, const char *valu
                         key, value);
     }
     if (strcmp(key, "show") == 0) {
-        scenario->show_purposes = strcmp(value, "purposes") == 0;
-        return scenario->show_purposes ? 0
-                                       : fail(parser, "show: expected purposes, not \"%s\"", value);
+        scenario->show_purposes |= strcmp(value, "purposes") == 0;
+        scenario->show_latency |= strcmp(value, "latency") == 0;
+        if (strcmp(value, "purposes") == 0 || strcmp(value, "latency") == 0)
+            return 0;
+        return fail(parser, "show: expected purposes or latency, not \"%s\"", value);
     }
     if (strcmp(key, "repeat") == 0) {
         scenario->repeat = (unsigned)strtoul(value, NULL, 10);

@@ -44,6 +44,7 @@ struct scenario {
     char notes[SCENARIO_NOTES_MAX][184]; /* printed under the table */
     unsigned note_count;
     bool show_purposes; /* the table tells what was read and written by purpose */
+    bool show_latency;  /* ...and how long requests took, and what the disk did for a byte */
     enum scenario_driver driver;
     char disk[32], machine[32]; /* presets; unused by SCENARIO_MOUNT */
     uint64_t memory;            /* bytes of cache; 0: the machine preset's */

@@ -10,10 +10,15 @@
 #include <time.h>
 
 extern const struct workload workload_tree, workload_create, workload_copy, workload_mount,
-    workload_records;
+    workload_records, workload_overwrite;
 
-const struct workload *const workloads[] = {&workload_tree,  &workload_create,  &workload_copy,
-                                            &workload_mount, &workload_records, NULL};
+const struct workload *const workloads[] = {&workload_tree,
+                                            &workload_create,
+                                            &workload_copy,
+                                            &workload_mount,
+                                            &workload_records,
+                                            &workload_overwrite,
+                                            NULL};
 
 const struct workload *workload_find(const char *name) {
     for (size_t i = 0; workloads[i]; i++)

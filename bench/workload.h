@@ -87,6 +87,8 @@ struct random_io {
 };
 /* One timed step, with its latencies. */
 int random_io(struct workload_run *run, const struct random_io *io);
+/* Of so many times, in ns, which are sorted; of none all zero. */
+struct latency latency_of(int64_t *times, uint64_t count);
 
 /* --- pieces that workloads on file trees share: bench/tree.c ---------------------------------- */
 

@@ -21,6 +21,12 @@ struct nilfs_found_block { /* what a log says that lies at `block` */
     uint64_t block;
 };
 
+struct nilfs_live { /* blocks of a segment, about */
+    uint32_t alive;
+    uint32_t dying; /* not alive, but of the newest checkpoint as long as that is below... */
+    uint64_t cno;   /* ...this one, in which their lives end */
+};
+
 struct nilfs_cleaner {
     /* cleaner.c */
     bool running;   /* else clean segments were not short when it was looked last */
@@ -35,7 +41,7 @@ struct nilfs_cleaner {
     /* cleaner_policy.c */
     uint64_t
         cursor; /* behind the last segment that had its turn: of equal ones, the next comes first */
-    uint32_t *live; /* owned: blocks of each segment that are alive, about; NULL: not counted */
+    struct nilfs_live *live;  /* owned: of each segment; NULL: not counted */
     uint64_t newest_snapshot; /* when they were counted */
 };
 
@@ -60,11 +66,22 @@ void nilfs_cleaner_forget(struct nilfs *nilfs);
 static inline void nilfs_cleaner_note(const struct nilfs *nilfs, uint64_t block, bool alive) {
     if (!nilfs->cleaner || !nilfs->cleaner->live || !nilfs_block_valid(&nilfs->geometry, block))
         return;
-    uint32_t *live = &nilfs->cleaner->live[nilfs_segment_of(&nilfs->geometry, block)];
+    struct nilfs_live *live = &nilfs->cleaner->live[nilfs_segment_of(&nilfs->geometry, block)];
     if (alive)
-        ++*live;
-    else if (*live > 0)
-        --*live;
+        live->alive++;
+    else if (live->alive > 0)
+        live->alive--;
+}
+/* The same for one that does so no more from the checkpoint under construction on. */
+static inline void nilfs_cleaner_note_end(const struct nilfs *nilfs, uint64_t block) {
+    nilfs_cleaner_note(nilfs, block, false);
+    if (!nilfs->cleaner || !nilfs->cleaner->live || !nilfs_block_valid(&nilfs->geometry, block))
+        return;
+    struct nilfs_live *live = &nilfs->cleaner->live[nilfs_segment_of(&nilfs->geometry, block)];
+    if (live->cno != nilfs->cno)
+        live->dying = 0;
+    live->cno = nilfs->cno;
+    live->dying++;
 }
 /* Has a snapshot, when they were counted, what began its life in `start`? */
 static inline bool nilfs_cleaner_keeps(const struct nilfs *nilfs, uint64_t start) {

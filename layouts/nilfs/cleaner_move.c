@@ -66,18 +66,23 @@ static int protected_from(struct nilfs *nilfs, uint64_t *cno) {
     uint64_t low = 1, high = nilfs->newest;
     struct nilfs_checkpoint found;
 
-    /* Their times ascend: the first one at or above `low` that is young enough is looked for. */
+    /* Their times ascend: the first one in [low, high) that is young enough is looked for; many may
+     * have been deleted. */
+    *cno = nilfs->newest;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         int error = nilfs_cpfile_next(nilfs, middle, false, &found);
         if (error && error != -ENOENT)
             return error;
-        if (error || found.cno >= high || found.created > since)
-            high = middle;
-        else
+        bool there = !error && found.cno < high;
+        if (there && found.created <= since) {
             low = found.cno + 1;
+            continue;
+        }
+        if (there)
+            *cno = found.cno;
+        high = middle;
     }
-    *cno = high;
     return 0;
 }
 
@@ -611,7 +616,7 @@ int nilfs_cleaner_segment(struct nilfs *nilfs, uint64_t segment, uint32_t min_re
         error = examine(&work, &usage, min_reclaimable, &fate);
     if (!error && (fate == CLEAN_PUT_OFF || fate == CLEAN_DAMAGED))
         error = put_off(&work, usage);
-    if (!error && fate != CLEAN_FREED)
+    if (!error && fate == CLEAN_PUT_OFF) /* of the others not all has been looked at */
         nilfs_cleaner_counted(nilfs, segment, work.live_count);
     if (!error)
         report(&work, fate);

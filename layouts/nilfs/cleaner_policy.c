@@ -15,7 +15,8 @@
  * File System", ACM TOCS 10(1), 1992, sections 3.4 to 3.6). They need each segment's number of live
  * blocks, which the format does not keep: it is counted once from the whole DAT, and then follows
  * what happens to entries of the DAT (the DAT's own blocks are left out). What ends in the middle
- * of the protection period counts as dead too early; the cleaner itself decides by nilfs_liveness.
+ * of the protection period counts as dead too early, but for what ends in the checkpoint under
+ * construction, and would have to be moved; the cleaner itself decides by nilfs_liveness.
  */
 #include "layouts/nilfs/cleaner.h"
 
@@ -37,7 +38,7 @@ void nilfs_cleaner_forget(struct nilfs *nilfs) {
 
 void nilfs_cleaner_counted(struct nilfs *nilfs, uint64_t segment, uint32_t live) {
     if (nilfs->cleaner->live)
-        nilfs->cleaner->live[segment] = live;
+        nilfs->cleaner->live[segment] = (struct nilfs_live){.alive = live};
 }
 
 static int count_entries(struct nilfs *nilfs, const struct nilfs_liveness *liveness) {
@@ -90,7 +91,9 @@ static double rank(const struct nilfs *nilfs, enum nilfs_policy policy, uint64_t
 
     if (policy != NILFS_POLICY_GREEDY && policy != NILFS_POLICY_COST_BENEFIT)
         return -age;
-    double used = (double)cleaner->live[segment] / nilfs->geometry.segment_blocks;
+    const struct nilfs_live *live = &cleaner->live[segment];
+    uint32_t dying = live->cno > nilfs->newest ? live->dying : 0;
+    double used = (double)(live->alive + dying) / nilfs->geometry.segment_blocks;
     if (policy == NILFS_POLICY_GREEDY)
         return used;
     return -(1 - used) * (age + 1) / (1 + used); /* even a new one is better the emptier it is */

@@ -142,8 +142,13 @@ int nilfs_dat_end(struct nilfs *nilfs, uint64_t vblock, bool single) {
         return unknown(nilfs, vblock, "begins its life in a checkpoint of the future");
     bool written = le64_load(entry->de_blocknr) != 0;
     le64_store(&entry->de_end, single || !written ? start : nilfs->cno);
-    if (written && !nilfs_cleaner_keeps(nilfs, start))
-        nilfs_cleaner_note(nilfs, le64_load(entry->de_blocknr), false);
+    uint64_t block = le64_load(entry->de_blocknr);
+    if (written && !nilfs_cleaner_keeps(nilfs, start)) {
+        if (single || start == nilfs->cno)
+            nilfs_cleaner_note(nilfs, block, false);
+        else
+            nilfs_cleaner_note_end(nilfs, block);
+    }
     return written ? 0 : nilfs_palloc_free(nilfs->dat, vblock, false);
 }
 
