@@ -20,9 +20,9 @@
  *     same virtual time.
  *  6. With nothing to be done, a mount sleeps until something changes.
  *  7. What cleaning takes has room beside what is promised to others (space.h). Where space is so
- *     tight that it would come out of what is left for the cleaner itself, a step is made only if
- *     it wins more than it takes, its checkpoint included; it then is of the emptiest segments, and
- *     of as many as it takes to win.
+ *     tight that it would come out of what is left for removing and the cleaner itself, a step is
+ * made only if it wins more than it takes, its checkpoint included; it then is of the emptiest
+ * segments, and of as many as it takes to win.
  *
  * With the option `wait`, a commit that finds space short cleans first; who found no space asks for
  * such commits as long as they win segments (nilfs_cleaner_make_room).
@@ -119,12 +119,12 @@ static int step_go_on(struct nilfs *nilfs, struct clean_report *report) {
     return 0;
 }
 
-/* Would cleaning so many full segments take what is left for the cleaner? */
+/* Would cleaning so many full segments take of what is left for removing and the cleaner? */
 static bool is_tight(const struct nilfs *nilfs, unsigned segments) {
     uint64_t blocks = (uint64_t)segments * nilfs->geometry.segment_blocks;
     const struct nilfs_demand demand = {.entries = blocks, .logged = blocks, .segments = segments};
 
-    return !nilfs_space_fits(nilfs, NILFS_CLAIM_REMOVE, &demand);
+    return !nilfs_space_fits(nilfs, NILFS_CLAIM_WRITE, &demand);
 }
 
 static int weigh(struct nilfs *nilfs, uint64_t segment, struct nilfs_weight *weight) {
