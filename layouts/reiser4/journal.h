@@ -17,7 +17,9 @@
  *     on: cut at any point it can be done again.
  *  3. A read-only mount writes nothing: blocks of committed transactions are read from where they
  *     wandered (the overlay). So it shows what a replay would have made.
- *  4. Nothing is read through caches before the replay is over.
+ *  4. A transaction's head is never where the last one's was: header and footer, when they are
+ * equal, mean that there is nothing to do.
+ *  5. Nothing is read through caches before the replay is over.
  */
 #ifndef LAYOUTFS_REISER4_JOURNAL_H
 #define LAYOUTFS_REISER4_JOURNAL_H

@@ -47,6 +47,12 @@ static int place_log(struct reiser4 *r4, struct reiser4_commit *commit, uint64_t
         commit->log_block[i] = run.block++;
         run.count--;
     }
+    /* A head where the last one was could not be told from it: header and footer would be equal
+     * before anything is in place. There is always a record, whose block will do. */
+    if (commit->log_block[0] == commit->previous) {
+        commit->log_block[0] = commit->log_block[1];
+        commit->log_block[1] = commit->previous;
+    }
     return 0;
 }
 
