@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "fs/volume_internal.h"
 #include "layouts/nilfs/dir.h"
 #include "layouts/nilfs/layout.h"
 #include "tests/unit/fixture.h"
@@ -349,6 +350,43 @@ START_TEST(damaged) {
 }
 END_TEST
 
+/* A directory whose inode leaves the core between a change and its checkpoint comes back as it was
+ * changed, and not as it is on disk. */
+START_TEST(forgotten_while_dirty) {
+    const unsigned count = 300;
+    struct fixture f;
+    struct inode *inode;
+    char name[60];
+    uint64_t ino;
+
+    fixture_open(&f, "nilfs2", 0, NULL, NULL, true);
+    struct inode *dir = directory(&f);
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_int_eq(create(dir, name, (uint32_t)sprintf(name, "%050u", i), &ino), 0);
+        if (i == count / 2)
+            ck_assert_int_eq(volume_sync(f.volume), 0);
+        if (i % 16 != 0)
+            continue;
+        volume_put(dir, 1);
+        pthread_rwlock_wrlock(&f.volume->lock);
+        ck_assert_int_eq(inode_cache_store_dirty(f.volume), 0);
+        inode_cache_trim(f.volume, 0);
+        pthread_rwlock_unlock(&f.volume->lock);
+        ck_assert_int_eq(volume_lookup(f.root, "dir", 3, &dir), 0);
+    }
+    ck_assert_int_eq(volume_sync(f.volume), 0);
+    volume_put(dir, 1);
+    ck_assert_int_eq(volume_drop_caches(f.volume), 0);
+    ck_assert_int_eq(volume_lookup(f.root, "dir", 3, &dir), 0);
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_int_eq(volume_lookup(dir, name, (uint32_t)sprintf(name, "%050u", i), &inode), 0);
+        volume_put(inode, 1);
+    }
+    volume_put(dir, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("nilfs_dir");
     TCase *cases = tcase_create("dir");
@@ -356,6 +394,7 @@ int main(void) {
     tcase_set_timeout(cases, 600);
     tcase_add_loop_test(cases, random_changes, 0, BLOCK_SIZES);
     tcase_add_test(cases, many_names);
+    tcase_add_test(cases, forgotten_while_dirty);
     tcase_add_loop_test(cases, damaged, 0, BLOCK_SIZES);
     suite_add_tcase(suite, cases);
     return fixture_run(suite);
