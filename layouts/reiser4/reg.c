@@ -98,8 +98,8 @@ static int reg_map(struct inode *inode, uint64_t offset, struct extent *extent) 
 static int load_tails(struct inode *inode, uint64_t offset, const struct iovec *piece) {
     const struct reiser4_inode *private = reiser4_inode_of(inode);
     /* While some of it is pending, there may be none between that and what is stored. */
-    uint64_t end = private->pending_blocks.blocks > 0 ? smaller(private->bytes, inode->size)
-                                                      : inode->size;
+    uint64_t end =
+        private->pending_blocks.blocks > 0 ? smaller(private->bytes, inode->size) : inode->size;
     uint64_t stored = offset < end ? smaller(end - offset, piece->iov_len) : 0;
 
     memset((uint8_t *)piece->iov_base + stored, 0, piece->iov_len - stored);

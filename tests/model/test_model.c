@@ -21,10 +21,10 @@
 #define INDIRECT_LACKS                                                                             \
     (LACKS(OP_KEEP_SIZE) | LACKS(OP_ZERO_KEEP) | LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) |           \
      LACKS(OP_COPY))
-#define NILFS_LACKS  (INDIRECT_LACKS | LACKS(OP_XATTR))
+#define NILFS_LACKS   (INDIRECT_LACKS | LACKS(OP_XATTR))
 #define REISER4_LACKS (NILFS_LACKS | LACKS(OP_PREALLOCATE))
 #define REISER4_FSCK  "fsck.reiser4 --check -y"
-#define EXTENT_LACKS (LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) | LACKS(OP_COPY))
+#define EXTENT_LACKS  (LACKS(OP_COLLAPSE) | LACKS(OP_INSERT) | LACKS(OP_COPY))
 
 struct subject {
     const char *type, *mkfs_options, *mount_options;
@@ -56,8 +56,7 @@ static const struct subject subjects[] = {
      REISER4_LACKS},
     {"reiser4", "formatting=extents,fibration=lexic_fibre", "txmod=wa", REISER4_FSCK,
      REISER4_LACKS},
-    {"reiser4", "formatting=tails", "squeeze=off,tmgr.atom_max_age=1", REISER4_FSCK,
-     REISER4_LACKS},
+    {"reiser4", "formatting=tails", "squeeze=off,tmgr.atom_max_age=1", REISER4_FSCK, REISER4_LACKS},
     {"ext4", NULL, NULL, "e2fsck -fn", EXTENT_LACKS},
     {"ext4", "block_size=1024", "commit=1", "e2fsck -fn", EXTENT_LACKS},
     {"ext4", "block_size=1024,has_journal=off", "delalloc=on", "e2fsck -fn", EXTENT_LACKS},
