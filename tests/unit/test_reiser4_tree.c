@@ -561,12 +561,12 @@ static void random_steps(uint32_t plugin, unsigned steps) {
 }
 
 START_TEST(random_node40) {
-    random_steps(REISER4_NODE40, fixture_share(12000) * fixture_factor());
+    random_steps(REISER4_NODE40, fixture_share(6000) * fixture_factor());
 }
 END_TEST
 
 START_TEST(random_node41) {
-    random_steps(REISER4_NODE41, fixture_share(6000) * fixture_factor());
+    random_steps(REISER4_NODE41, fixture_share(3000) * fixture_factor());
 }
 END_TEST
 
