@@ -158,6 +158,8 @@ void fuse_server_ioctl(fuse_req_t request, fuse_ino_t node, unsigned int command
         attributes.flags = flags_of(&extended, attributes.flags);
         attributes.project = extended.fsx_projid;
         change(request, inode, SETATTR_FLAGS | SETATTR_PROJECT, &attributes);
+    } else if (command == FITRIM) {
+        fuse_server_reply_error(request, -EOPNOTSUPP); /* as of a disk that cannot discard */
     } else if (!checkpoint_ioctl(request, inode->volume, command, input, input_size, output_size)) {
         fuse_server_reply_error(request, -ENOTTY);
     }

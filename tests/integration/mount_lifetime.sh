@@ -352,6 +352,33 @@ for type in "${types[@]}"; do
     full
 done
 
+# --- no inode left: df -i says how many there are, and who wants one more is told; what exists can
+# be written, and a removal makes room
+no_inodes() {
+    local free made=0
+    fresh inodes.img 8M -b 1024 -N 64
+    layoutfs mount inodes.img mnt
+    free=$(stat -f -c %d mnt)
+    while touch "mnt/$made" 2>err; do made=$((made + 1)); done
+    expect_text 'No space left' err
+    [ "$made" = "$free" ] || fail "$type: $made files with $free free inodes"
+    [ "$(stat -f -c %d mnt)" = 0 ] || fail "$type: df -i finds $(stat -f -c %d mnt) inodes"
+    ! mkdir mnt/directory 2>/dev/null || fail "$type: mkdir without an inode"
+    ! ln -s target mnt/link 2>/dev/null || fail "$type: a symbolic link without an inode"
+    ln mnt/0 mnt/name && echo text >mnt/name || fail "$type: what exists cannot be linked or written"
+    rm mnt/1
+    for _ in $(seq 100); do # until the kernel has told that it has forgotten it
+        ! mkdir mnt/directory 2>/dev/null || break
+        sleep 0.1
+    done
+    [ -d mnt/directory ] || fail "$type: no inode after a removal"
+    layoutfs umount mnt
+    expect_sound "$type" inodes.img
+}
+for type in "${types[@]}"; do
+    [[ $type != ext* ]] || no_inodes # others make inodes as they need them
+done
+
 # --- memory: bounded while the kernel knows many files, and given back when it forgets them. No
 # CPU time when nothing happens.
 memory() {

@@ -124,6 +124,7 @@ def ioctl(name, command, size, value=b""):
     try: return fcntl.ioctl(file, command, value.ljust(size, b"\0"))
     finally: os.close(file)
 GETVERSION, FSGETXATTR, FSSETXATTR, GETFSLABEL = 0x80087601, 0x801C581F, 0x401C5820, 0x81009431
+FITRIM = 0xC0185879
 
 def project(name): return struct.unpack_from("<I", ioctl(name, FSGETXATTR, 28), 12)[0]
 def set_project(name, number, flags=0):
@@ -136,6 +137,7 @@ def ioctls():
     label = ioctl("iodir", GETFSLABEL, 256).rstrip(b"\0")
     check(label == (b"label" if on_disk else b""), "the label is %r" % label)
     check(code(lambda: set_project("io", 7)) == (errno.EOPNOTSUPP if on_disk else 0), "project id")
+    check(code(lambda: ioctl("iodir", FITRIM, 24)) == errno.EOPNOTSUPP, "fstrim")
     set_project("io", 0, 0x80) # no dump
     check(struct.unpack_from("<I", ioctl("io", FSGETXATTR, 28))[0] == 0x80, "a flag")
     if on_disk: return

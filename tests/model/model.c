@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "tests/unit/fixture.h"
 
 #define MODEL_NAMES 28
 
@@ -28,19 +31,47 @@ struct model *model_new(void) {
     return model;
 }
 
-static void node_clear(struct model_node *node) {
+static uint8_t *data_new(struct model *model) {
+    struct model_spare *spare = model->spare;
+
+    if (!spare) { /* calloc would clear all of it */
+        uint8_t *data =
+            mmap(NULL, MODEL_FILE_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return data == MAP_FAILED ? NULL : data;
+    }
+    model->spare = spare->next;
+    memset(spare, 0, sizeof(*spare));
+    return (uint8_t *)spare;
+}
+
+static void data_free(struct model *model, uint8_t *data, uint32_t size) {
+    struct model_spare *spare = (struct model_spare *)data;
+
+    if (!data)
+        return;
+    memset(data, 0, size);
+    spare->next = model->spare;
+    model->spare = spare;
+}
+
+static void node_clear(struct model *model, struct model_node *node) {
     while (node->entries) {
         struct model_entry *next = node->entries->next;
         free(node->entries);
         node->entries = next;
     }
-    free(node->data);
+    data_free(model, node->data, node->size);
     memset(node, 0, sizeof(*node));
 }
 
 void model_free(struct model *model) {
     for (uint32_t i = 0; i < model->used; i++)
-        node_clear(&model->nodes[i]);
+        node_clear(model, &model->nodes[i]);
+    while (model->spare) {
+        struct model_spare *next = model->spare->next;
+        munmap(model->spare, MODEL_FILE_MAX);
+        model->spare = next;
+    }
     free(model);
 }
 
@@ -130,11 +161,11 @@ void model_name(uint32_t number, char name[256]) {
 }
 
 void model_bytes(uint32_t fill, uint8_t *bytes, uint32_t length) {
-    uint32_t state = fill * 2654435761u + 1;
+    uint64_t state = fill, word;
 
-    for (uint32_t i = 0; i < length; i++) {
-        state = state * 1664525u + 1013904223u; /* Numerical Recipes' generator */
-        bytes[i] = (uint8_t)(state >> 24);
+    for (uint32_t i = 0; i < length; i += sizeof(word)) {
+        word = fixture_random(&state);
+        memcpy(bytes + i, &word, length - i < sizeof(word) ? length - i : sizeof(word));
     }
 }
 
@@ -208,6 +239,7 @@ static int add_entry(struct model *model, uint32_t dir, const char *name, uint32
     entry->node = node;
     entry->next = model->nodes[dir].entries;
     model->nodes[dir].entries = entry;
+    model->nodes[node].parent = dir;
     return 0;
 }
 
@@ -229,7 +261,7 @@ static void drop_link(struct model *model, struct model_node *node) {
     node->nlink = S_ISDIR(node->mode) ? 0 : node->nlink - 1;
     node->ctime = model->now;
     if (node->nlink == 0 && node->slots == 0)
-        node_clear(node);
+        node_clear(model, node);
 }
 
 /* A new object in `dir`, without a name; NULL: there is no room. */
@@ -242,9 +274,11 @@ static struct model_node *new_node(struct model *model, uint32_t dir, uint32_t m
             return NULL;
     }
     struct model_node *made = &model->nodes[*node];
-    made->data = calloc(1, S_ISREG(mode) ? MODEL_FILE_MAX : 1024);
-    if (!made->data)
-        return NULL;
+    if (S_ISREG(mode) || S_ISLNK(mode)) {
+        made->data = data_new(model);
+        if (!made->data)
+            return NULL;
+    }
     made->mode = mode;
     made->identity = identity;
     made->nlink = 1;
@@ -418,7 +452,7 @@ static int close_slot(struct model *model, uint32_t slot) {
     struct model_node *node = &model->nodes[model->slots[slot]];
     model->slots[slot] = MODEL_NONE;
     if (--node->slots == 0 && node->nlink == 0)
-        node_clear(node);
+        node_clear(model, node);
     return 0;
 }
 
@@ -462,20 +496,13 @@ static int apply_to_object(struct model *model, const struct operation *op) {
     return model_change(model, node, op);
 }
 
-int model_apply(struct model *model, const struct operation *op) {
+static int apply_to_names(struct model *model, const struct operation *op) {
     char name[256], other[256];
     struct renaming renaming = {.from = name, .to = other, .fill = op->fill, .kind = op->kind};
 
     model_pick(model, PICK_DIRECTORY, op->dir, &renaming.from_dir);
-    model_pick(model, PICK_DIRECTORY, op->other_dir, &renaming.to_dir);
     model_name(op->name, name);
-    model_name(op->other, other);
     switch (op->kind) {
-    case OP_CREATE:
-    case OP_MKDIR:
-    case OP_SYMLINK:
-    case OP_MKNOD:
-        return make(model, op, renaming.from_dir, name);
     case OP_LINK:
         return link_node(model, op, renaming.from_dir, name);
     case OP_UNLINK:
@@ -485,10 +512,18 @@ int model_apply(struct model *model, const struct operation *op) {
     case OP_NOREPLACE:
     case OP_EXCHANGE:
     case OP_WHITEOUT:
+        model_pick(model, PICK_DIRECTORY, op->other_dir, &renaming.to_dir);
+        model_name(op->other, other);
         return rename_node(model, &renaming);
-    case OP_CLOSE:
-        return close_slot(model, op->file % MODEL_SLOTS);
     default:
-        return op->kind < OP_CLOSE ? apply_to_object(model, op) : 0;
+        return make(model, op, renaming.from_dir, name);
     }
+}
+
+int model_apply(struct model *model, const struct operation *op) {
+    if (op->kind <= OP_WHITEOUT)
+        return apply_to_names(model, op);
+    if (op->kind < OP_CLOSE)
+        return apply_to_object(model, op);
+    return op->kind == OP_CLOSE ? close_slot(model, op->file % MODEL_SLOTS) : 0;
 }

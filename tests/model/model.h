@@ -105,17 +105,18 @@ struct model_attribute {
 struct model_node {
     uint32_t mode; /* 0: free */
     uint32_t identity;
+    uint32_t parent; /* of a directory; of another object one that had a name of it */
+    struct model_entry *entries;
     uint32_t uid, gid, rdev;
     bool whiteout;      /* whose it is differs between the kernel's filesystems and FUSE */
     bool set_id_unsure; /* nothing was changed: its set-id bits may be there or not */
     uint32_t nlink;
-    uint32_t slots;  /* that hold it open */
-    uint32_t parent; /* of a directory */
+    uint32_t slots; /* that hold it open */
     uint32_t size;
-    uint8_t *data; /* regular files: MODEL_FILE_MAX bytes; symlinks: the target */
+    /* MODEL_FILE_MAX bytes, zero beyond the size; of a regular file, or a symlink's target */
+    uint8_t *data;
     struct model_time mtime, ctime;
     struct model_attribute attributes[MODEL_ATTRIBUTES];
-    struct model_entry *entries;
 };
 
 struct model_entry {
@@ -124,11 +125,17 @@ struct model_entry {
     char name[256];
 };
 
+/* Fresh memory from the kernel would cost more than most operations. */
+struct model_spare {
+    struct model_spare *next;
+};
+
 struct model {
     struct model_node nodes[MODEL_NODES]; /* 0 is the root */
     uint32_t used;                        /* nodes ever used */
     uint32_t slots[MODEL_SLOTS];          /* nodes, MODEL_NONE: closed */
     struct model_time now;                /* while the operation ran */
+    struct model_spare *spare;            /* contents of files that are gone, zeroed */
     /* facts about the target */
     uint32_t block_size;    /* collapse and insert move whole ones */
     bool keeps_set_id_bits; /* who writes has CAP_FSETID */

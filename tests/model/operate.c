@@ -17,21 +17,27 @@ struct walk {
     uint32_t count;
 };
 
+static const struct model_entry *find_name(const struct model *model, uint32_t dir, uint32_t node) {
+    const struct model_entry *entry = model->nodes[dir].entries;
+
+    while (entry && entry->node != node)
+        entry = entry->next;
+    return entry;
+}
+
 static bool find_way(const struct model *model, uint32_t node, struct walk *walk) {
     walk->count = 0;
     while (node) {
-        const struct model_entry *entry = NULL;
-        uint32_t dir = S_ISDIR(model->nodes[node].mode) ? model->nodes[node].parent : 0;
-        uint32_t last = S_ISDIR(model->nodes[node].mode) ? dir + 1 : model->used;
-        for (; dir < last && !entry; dir++) {
-            entry = model->nodes[dir].entries;
-            while (entry && entry->node != node)
-                entry = entry->next;
+        uint32_t dir = model->nodes[node].parent;
+        const struct model_entry *entry = find_name(model, dir, node);
+        for (uint32_t i = 0; i < model->used && !entry; i++) {
+            dir = i;
+            entry = find_name(model, dir, node);
         }
         if (!entry)
             return false;
         walk->names[walk->count++] = entry->name;
-        node = dir - 1;
+        node = dir;
     }
     return true;
 }

@@ -72,9 +72,11 @@ static enum operation_kind pick_kind(uint64_t random) {
     return (enum operation_kind)kind;
 }
 
-/* Most files are small, most offsets near the start; some things only whole blocks can do. */
+/* Most files are small, most offsets near the start, since an operation on a large file takes the
+ * time of a hundred on small ones; some things only whole blocks can do. */
 static void pick_range(struct operation *op, uint64_t random, uint64_t other) {
-    uint32_t reach = UINT32_C(1) << (8 + random % 13);
+    uint32_t power = random % 13 < other % 13 ? random % 13 : other % 13;
+    uint32_t reach = UINT32_C(1) << (8 + power);
 
     op->offset = (uint32_t)(random >> 8) % reach;
     op->length = (uint32_t)(random >> 36) % reach;
