@@ -212,8 +212,6 @@ static int64_t hide_trusted(char *names, int64_t length) {
 }
 
 void fuse_server_listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
-    if (!has_xattrs(request))
-        return;
     union fuse_reply *buffer;
     struct inode *inode = fuse_server_inode_and_buffer(request, node, &buffer);
     if (!inode)

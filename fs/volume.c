@@ -567,7 +567,7 @@ int64_t volume_listxattr(struct inode *inode, char *list, size_t size) {
     struct volume *volume = inode->volume;
 
     if (!volume->layout->xattr_list)
-        return -ENOTSUP;
+        return 0; /* no error, says the kernel: there are none */
     pthread_rwlock_rdlock(&volume->lock);
     int64_t result = volume_readable(volume);
     if (!result)
