@@ -153,6 +153,21 @@ history_full() {
     [ "$i" -lt 200 ] || fail "the volume does not get full"
     rm fill/a-file-2 fill/a-file-"$i"
 }
+# What the cleaner then has to choose from: segments all dead, half dead and alive, two snapshots.
+history_cleaned() {
+    local i
+    head -c 3000000 /dev/urandom >overwritten
+    mkdir kept gone
+    for i in $(seq 40); do head -c 60000 /dev/urandom >"kept/$i"; done
+    layoutfs snapshot create . >>../numbers
+    for i in $(seq 40); do
+        head -c 60000 /dev/urandom >"gone/$i"
+        head -c 60000 /dev/urandom | dd of=overwritten bs=60000 seek="$i" conv=notrunc,fsync status=none
+    done
+    layoutfs snapshot create . >>../numbers
+    rm -r gone kept/*[1-5]
+    sync -f .
+}
 history_remounted() {
     rm -r a/b
     mkdir again
@@ -202,6 +217,32 @@ make overwrites 40M -B 256
 make full 20M -B 128
 cp trees.img remounted.img
 live remounted
+
+# listed: the tree of $name.img and those of its snapshots.
+listed() {
+    local snapshot
+    "$manifest" "$name.img" || fail "$name cannot be listed"
+    for snapshot in $(layoutfs snapshot list "$name.img" | awk '$4 == "snapshot" { print $1 }'); do
+        "$manifest" "$name.img" "cp=$snapshot" || fail "$name: snapshot $snapshot cannot be listed"
+    done
+}
+# cleaned POLICY BLOCK-SIZE SEGMENT-BLOCKS: the cleaner moves what is alive, and it is the same tree.
+cleaned() {
+    name=cleaned_$1
+    layoutfs mkfs -q -t nilfs2 --size 40M -b "$2" -B "$3" "$name.img"
+    echo "$name" >>volumes
+    serve "$name.img"
+    (cd mnt && history_cleaned) || fail "history $name"
+    finish
+    listed >before
+    layoutfs clean --policy="$1" --protection=0 "$name.img" >clean.log || fail "$name: $(cat clean.log)"
+    grep -Eq '^ +[1-9][0-9]* blocks moved' clean.log || fail "$name: nothing was moved"
+    listed >after
+    expect_same before after "$name before and after the cleaner"
+}
+cleaned timestamp 1024 1024
+cleaned greedy 2048 512
+cleaned cost-benefit 4096 256
 
 crashes=$((3 * ${LAYOUTFS_TEST_FACTOR:-1}))
 [ $crashes -le 12 ] || crashes=12
