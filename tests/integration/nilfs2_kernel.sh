@@ -245,7 +245,7 @@ cleaned greedy 2048 512
 cleaned cost-benefit 4096 256
 
 crashes=$((3 * ${LAYOUTFS_TEST_FACTOR:-1}))
-[ $crashes -le 12 ] || crashes=12
+[ $crashes -le 9 ] || crashes=9 # a disk each: 24 in all
 for i in $(seq $crashes); do
     name=crash$i
     layoutfs mkfs -q -t nilfs2 --size 64M -B 256 "$name.img"
