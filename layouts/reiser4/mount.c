@@ -80,7 +80,7 @@ static int read_supers(struct reiser4 *r4) {
                   REISER4_MASTER);
     if (!error)
         error = tell_status(r4);
-    if (!error)
+    if (!error && r4->options.fault != REISER4_FAULT_NO_REPLAY)
         error = reiser4_journal_open(volume, r4->super.blocks, &r4->journal);
     if (error)
         return error;

@@ -14,12 +14,13 @@ static const struct option_choice txmod_choices[] = {
 };
 
 static const struct option_choice fault_choices[] = {
-    {"header_first", "the journal header names a log before that is durable",
+    {"header-first", "the journal header names a log before that is durable",
      REISER4_FAULT_HEADER_FIRST},
-    {"in_place_first", "blocks are overwritten before the header is durable",
+    {"in-place-first", "blocks are overwritten before the header is durable",
      REISER4_FAULT_IN_PLACE_FIRST},
-    {"no_flush", "nothing is flushed", REISER4_FAULT_NO_FLUSH},
+    {"no-flush", "nothing is flushed", REISER4_FAULT_NO_FLUSH},
     {"reuse", "released blocks may be allocated at once", REISER4_FAULT_REUSE},
+    {"no-replay", "a mount takes no notice of a log", REISER4_FAULT_NO_REPLAY},
     {0},
 };
 

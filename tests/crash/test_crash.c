@@ -145,15 +145,55 @@ START_TEST(test_logs_keep_their_promise) {
 }
 END_TEST
 
+static const char *const txmods[] = {"txmod=hybrid", "txmod=journal", "txmod=wa"};
+#define TXMODS 3
+
+START_TEST(test_atoms_keep_their_promise) {
+    struct crash_config config = config_of(CRASH_SEQ_1);
+
+    config.type = "reiser4";
+    config.mount_options = txmods[_i];
+    expect_nothing(config, 2000);
+    config.mode = CRASH_SEQ_2;
+    config.sample = fixture_share(60) * fixture_factor();
+    config.seed = fixture_seed("seq-2");
+    expect_nothing(config, fixture_share(200));
+    config.mode = CRASH_RANDOM;
+    config.sample = fixture_share(10) * fixture_factor();
+    config.seed = fixture_seed("random");
+    expect_nothing(config, fixture_share(300));
+}
+END_TEST
+
+static const char *const atom_faults[] = {"log_fault=header-first", "log_fault=in-place-first",
+                                          "log_fault=no-flush", "log_fault=reuse",
+                                          "log_fault=no-replay"};
+#define ATOM_FAULTS 5
+
+START_TEST(test_broken_atoms_are_found) {
+    struct crash_config config = config_of(CRASH_RANDOM);
+    struct crash_totals totals;
+
+    config.type = "reiser4";
+    config.mount_options = atom_faults[_i];
+    config.sample = 10;
+    free(explore(&config, &totals));
+    printf("%s: %u of %u workloads\n", config.mount_options, (unsigned)totals.findings,
+           (unsigned)totals.workloads);
+    ck_assert_uint_gt(totals.findings, 0);
+}
+END_TEST
+
 static const struct {
     const char *type, *mount_options;
     bool broken;
 } beside[] = {{"ext3", NULL, false},
               {"ext4", NULL, false},
               {"nilfs2", NULL, false},
+              {"reiser4", "tmgr.atom_max_age=5", false},
               {"ext4", "journal_fault=no-flush", true},
               {"nilfs2", "log_fault=no-flush", true}};
-#define BESIDE 5
+#define BESIDE 6
 
 /* Commits that go on while operations do. */
 START_TEST(test_commits_beside_operations) {
@@ -209,7 +249,8 @@ static const struct {
                  {"ext4", NULL, NULL},
                  {"ext4", "errors=panic", NULL},
                  {"nilfs2", NULL, NULL},
-                 {"nilfs2", NULL, "block_size=4096,blocks_per_segment=16"}};
+                 {"nilfs2", NULL, "block_size=4096,blocks_per_segment=16"},
+                 {"reiser4", NULL, NULL}};
 
 START_TEST(test_errors_are_survived) {
     struct crash_config config = config_of(CRASH_ERRORS);
@@ -544,6 +585,8 @@ int main(void) {
     if (fixture_share(20) == 20 || fixture_factor() > 1)
         tcase_add_loop_test(cases, test_broken_journals_are_found, 0, 2 * FAULTS);
     tcase_add_loop_test(cases, test_logs_keep_their_promise, 0, BLOCK_SIZES);
+    tcase_add_loop_test(cases, test_atoms_keep_their_promise, 0, TXMODS);
+    tcase_add_loop_test(cases, test_broken_atoms_are_found, 0, ATOM_FAULTS);
     tcase_add_loop_test(cases, test_commits_beside_operations, 0, BESIDE);
     tcase_add_loop_test(cases, test_broken_logs_are_found, 0, LOG_FAULTS);
     tcase_add_loop_test(cases, test_errors_are_survived, 0, sizeof(errors_of) / sizeof(*errors_of));
