@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "layouts/reiser4/layout.h"
 
@@ -97,10 +98,31 @@ struct stray {
     struct reiser4_inode private;
 };
 
+/* Whether the object may be treated so. The root and a directory that holds names were removed by
+ * nobody: such a link is damage, and following it would be more. */
+static int may_be(struct inode *inode, const struct reiser4_safelink *link) {
+    bool regular = S_ISREG(inode->mode), directory = S_ISDIR(inode->mode);
+    int error = 0;
+
+    if (link->kind == REISER4_SAFELINK_TRUNCATE && !regular)
+        return reiser4_corrupt(inode->volume,
+                               "a safe-link cuts object %" PRIu64 ", which is no regular file",
+                               inode->ino);
+    if (link->kind == REISER4_SAFELINK_UNLINK && directory)
+        error = inode->ino == REISER4_ROOT_OID ? -ENOTEMPTY : reiser4_dir_empty(inode);
+    return error != -ENOTEMPTY
+               ? error
+               : reiser4_corrupt(inode->volume,
+                                 "a safe-link deletes directory %" PRIu64 ", which is in use",
+                                 inode->ino);
+}
+
 static int process_on(struct reiser4 *r4, struct inode *inode,
                       const struct reiser4_safelink *link) {
-    int error;
+    int error = may_be(inode, link);
 
+    if (error)
+        return error;
     switch (link->kind) {
     case REISER4_SAFELINK_UNLINK:
         return reiser4_inode_free(inode);
