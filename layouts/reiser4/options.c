@@ -153,6 +153,11 @@ const struct option_spec reiser4_option_table[] = {
      .default_text = "hybrid",
      .choices = txmod_choices,
      .description = "which changed blocks keep their place"},
+    {.name = "formatting",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .choices = formatting_choices,
+     .description = "where new plain files lie (default: as their directory says)"},
     {.name = "tmgr.atom_max_age",
      .kind = OPTION_NUMBER,
      .scope = OPTION_MOUNT,
@@ -209,7 +214,8 @@ const struct option_spec reiser4_option_table[] = {
 void reiser4_options_take(const struct options *options, struct reiser4_options *taken) {
     *taken = (struct reiser4_options){
         .txmod = (enum reiser4_txmod)options_number(options, "txmod"),
-        .formatting = -1,
+        .formatting =
+            options_given(options, "formatting") ? (int)options_number(options, "formatting") : -1,
         .max_age_ns = options_number(options, "tmgr.atom_max_age") * NS_PER_SEC,
         .max_size = (uint64_t)options_number(options, "tmgr.atom_max_size"),
         .squeeze = options_number(options, "squeeze"),
