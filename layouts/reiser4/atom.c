@@ -40,10 +40,18 @@ bool reiser4_atom_is_empty(const struct reiser4 *r4) {
            r4->space.released.blocks == 0;
 }
 
+/* Blocks from which an atom is committed, so that what is changed fits into memory beside the cache
+ * of what is not. */
+static uint64_t most(const struct reiser4 *r4) {
+    uint64_t half = r4->volume->pool.budget_bytes / 2 / REISER4_BLOCK_SIZE;
+
+    return r4->options.max_size > 0 ? r4->options.max_size : half;
+}
+
 void reiser4_atom_look(struct reiser4 *r4) {
     uint64_t size = r4->jnodes.nodes + r4->jnodes.data + r4->atom.pending_blocks;
 
     r4->volume->commit_frees = !reiser4_atom_is_empty(r4);
-    if (r4->options.max_size > 0 && size >= r4->options.max_size)
+    if (size >= most(r4))
         r4->volume->commit.wanted = true;
 }
