@@ -5,6 +5,7 @@
 #include "layouts/reiser4/flush.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "layouts/reiser4/reiser4.h"
@@ -170,8 +171,11 @@ static int place_node(struct walk *walk, const struct member *member) {
     bool found;
     int error = find_node(walk->r4, member, &cursor, &found);
 
-    if (error || !found)
+    if (error)
         return error;
+    if (!found) /* placing takes none away: another one has its number */
+        return reiser4_corrupt(walk->r4->volume, "block %" PRIu64 " is in the tree twice",
+                               member->block);
     struct reiser4_jnode *jnode = cursor.step[cursor.bottom].view.jnode;
     const struct reiser4_candidate candidate = {
         .block = jnode->block & REISER4_STAND_IN ? 0 : jnode->block,
@@ -211,7 +215,11 @@ int reiser4_flush(struct reiser4 *r4) {
     bool any = true;
     int error = r4->options.squeeze ? squeeze(r4) : 0;
 
-    while (!error && any)
+    /* Each round leaves parents at most, so that there are no more than levels, but where a bitmap
+     * has let a node take the place of another one. */
+    for (uint32_t round = 0; !error && any && round <= REISER4_HEIGHT_MAX; round++)
         error = place_round(r4, &any);
-    return error;
+    return error || !any ? error
+                         : reiser4_corrupt(r4->volume, "a block is in the tree twice; "
+                                                       "see 'layoutfs check'");
 }
