@@ -37,7 +37,9 @@ static uint8_t *data_new(struct model *model) {
     if (!spare) { /* calloc would clear all of it */
         uint8_t *data =
             mmap(NULL, MODEL_FILE_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        return data == MAP_FAILED ? NULL : data;
+        if (data == MAP_FAILED)
+            return NULL;
+        return data;
     }
     model->spare = spare->next;
     memset(spare, 0, sizeof(*spare));
