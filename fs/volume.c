@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -502,7 +503,8 @@ static int setattr_step(struct inode *inode, unsigned mask, const struct attribu
         error = volume_acl_chmod(inode, a->mode);
     if (error)
         return error;
-    const struct inode before = *inode;
+    struct inode before = {0};
+    memcpy(&before, inode, offsetof(struct inode, references)); /* others count references */
     apply_attributes(inode, mask, a);
     apply_times(inode, mask, a, volume_now(inode->volume));
     error = inode_store(inode);
