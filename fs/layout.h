@@ -104,6 +104,23 @@ struct data_range {
     int vector_count;
 };
 
+/* Walks the memory of a range, in the direction of the file, once. */
+struct data_cursor {
+    const struct iovec *piece;
+    uint64_t piece_at; /* the piece's first byte in the file */
+};
+static inline struct data_cursor data_cursor_of(const struct data_range *range) {
+    return (struct data_cursor){range->vector, range->offset};
+}
+/* The memory from byte `offset` of the file on, as far as it is one piece. */
+static inline struct iovec data_cursor_at(struct data_cursor *cursor, uint64_t offset) {
+    while (offset >= cursor->piece_at + cursor->piece->iov_len)
+        cursor->piece_at += cursor->piece++->iov_len;
+    size_t within = (size_t)(offset - cursor->piece_at);
+    return (struct iovec){(char *)cursor->piece->iov_base + within,
+                          cursor->piece->iov_len - within};
+}
+
 enum extent_flags {
     EXTENT_HOLE = 1,      /* nothing stored: reads as zeros; device_offset is meaningless */
     EXTENT_UNWRITTEN = 2, /* allocated, reads as zeros */
@@ -277,7 +294,8 @@ struct layout {
     int (*convert)(struct device *device, const struct options *options);
     /* Validates and takes up the volume: creates volume->buffers (buffer_cache_create with its own
      * block size), sets volume->layout_data, volume->root_ino and volume->limits. volume->read_only
-     * may already be set; a layout that can only read sets it. Frees all it made on failure. */
+     * may already be set; a layout that can only read sets it. On failure it frees all it made but
+     * the buffers, which are the core's to destroy. */
     int (*mount)(struct volume *volume, const struct options *options);
     /* After a commit of everything: marks the volume clean, frees layout_data; the core destroys
      * buffers. Called on read-only volumes too. Errors are reported, the resources freed all the

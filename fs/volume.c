@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,9 +230,7 @@ static void destroy_locks(struct volume *volume) {
 static void volume_release(struct volume *volume) {
     inode_cache_destroy(volume->inode_cache);
     page_cache_destroy(volume->page_cache);
-    if (volume->buffers)
-        buffer_cache_destroy(volume->buffers);
-    pool_destroy(&volume->pool);
+    volume_destroy_bare(volume);
     destroy_locks(volume);
     free(volume);
 }
@@ -317,6 +314,21 @@ static int volume_shut(struct volume *volume) {
     return first_error ? first_error : error;
 }
 
+int volume_init_bare(struct volume *volume, struct device *device, const struct log *log,
+                     uint64_t cache_bytes) {
+    volume->device = device;
+    volume->clock = device->clock;
+    volume->log = log;
+    snprintf(volume->name, sizeof(volume->name), "%s", device->name);
+    return pool_init(&volume->pool, cache_bytes);
+}
+
+void volume_destroy_bare(struct volume *volume) {
+    if (volume->buffers)
+        buffer_cache_destroy(volume->buffers);
+    pool_destroy(&volume->pool);
+}
+
 int volume_close(struct volume *volume) {
     struct device *device = volume->device;
     int error = volume_shut(volume);
@@ -372,11 +384,11 @@ int volume_root(struct volume *volume, struct inode **inode) {
     return volume_get(volume, volume->root_ino, inode);
 }
 
-void volume_getattr(struct inode *inode, struct attributes *a) {
-    struct volume *volume = inode->volume;
+/* The volume's lock is held. */
+static struct attributes attributes_of(const struct inode *inode) {
+    const struct volume *volume = inode->volume;
 
-    pthread_rwlock_rdlock(&volume->lock);
-    *a = (struct attributes){
+    return (struct attributes){
         .ino = inode->ino,
         .size = inode->size,
         .sectors = inode->sectors,
@@ -394,7 +406,12 @@ void volume_getattr(struct inode *inode, struct attributes *a) {
         .project = inode->project,
         .block_size = volume->buffers ? buffer_block_size(volume->buffers) : PAGE_SIZE_BYTES,
     };
-    pthread_rwlock_unlock(&volume->lock);
+}
+
+void volume_getattr(struct inode *inode, struct attributes *a) {
+    pthread_rwlock_rdlock(&inode->volume->lock);
+    *a = attributes_of(inode);
+    pthread_rwlock_unlock(&inode->volume->lock);
 }
 
 bool inode_atime_due(const struct inode *inode) {
@@ -471,12 +488,11 @@ static void apply_attributes(struct inode *inode, unsigned mask, const struct at
         inode->project = a->project;
 }
 
-static void take_back_attributes(struct inode *inode, const struct inode *before) {
-    inode->mode = before->mode;
-    inode->uid = before->uid;
-    inode->gid = before->gid;
-    inode->flags = before->flags;
-    inode->project = before->project;
+/* What was applied could not be stored. */
+static void take_back(struct inode *inode, const struct attributes *before) {
+    const unsigned all = SETATTR_MODE | SETATTR_UID | SETATTR_GID | SETATTR_FLAGS | SETATTR_PROJECT;
+
+    apply_attributes(inode, all, before);
     inode->atime = before->atime;
     inode->mtime = before->mtime;
     inode->ctime = before->ctime;
@@ -503,13 +519,12 @@ static int setattr_step(struct inode *inode, unsigned mask, const struct attribu
         error = volume_acl_chmod(inode, a->mode);
     if (error)
         return error;
-    struct inode before = {0};
-    memcpy(&before, inode, offsetof(struct inode, references)); /* others count references */
+    const struct attributes before = attributes_of(inode);
     apply_attributes(inode, mask, a);
     apply_times(inode, mask, a, volume_now(inode->volume));
     error = inode_store(inode);
     if (error == -ENOSPC)
-        take_back_attributes(inode, &before);
+        take_back(inode, &before);
     return error;
 }
 

@@ -122,6 +122,14 @@ int volume_close(struct volume *volume);
 /* A layout found the volume damaged or a write failed for good: no more writes, and every fsync,
  * sync and the unmount answer -EROFS (or -EIO, if it is shut down), as ext4's do. Any thread. */
 void volume_fail(struct volume *volume, bool shut_down);
+
+/* For those who examine or change a volume that is not mounted, by the functions of its layout:
+ * what these need of a volume. In a zeroed structure sets device, clock, log (borrowed) and name,
+ * and makes the pool for buffers, of `cache_bytes`. -ENOMEM. */
+int volume_init_bare(struct volume *volume, struct device *device, const struct log *log,
+                     uint64_t cache_bytes);
+/* Destroys the pool, and before it the buffers, if there are any. */
+void volume_destroy_bare(struct volume *volume);
 /* For layouts: waits until every write that the core has submitted is done. Only then is it known
  * that none has failed (buffer_cache_on_failure, layout->store_failed), and may a log be shortened
  * by what it held, or a checkpoint be made over it. Under any lock; the exclusive one where the

@@ -316,9 +316,10 @@ static int check_open(struct check *check) {
                                &ext->geometry);
     if (rc == 0)
         rc = buffer_cache_create(volume->device, &volume->pool, volume->clock,
-                                 ext->geometry.block_size, &ext->buffers);
+                                 ext->geometry.block_size, &volume->buffers);
     if (rc < 0)
         return rc;
+    ext->buffers = volume->buffers;
     volume->limits.file_size_max = ext_file_size_max(ext);
     check->groups = calloc(ext->geometry.groups, sizeof(*check->groups));
     if (!check->groups)
@@ -365,9 +366,7 @@ static void check_close(struct check *check) {
     ext_groups_release(&check->ext);
     free(check->dirs);
     free(check->attribute_blocks);
-    if (check->ext.buffers)
-        buffer_cache_destroy(check->ext.buffers);
-    pool_destroy(&check->volume.pool);
+    volume_destroy_bare(&check->volume);
     free(check);
 }
 
@@ -377,12 +376,8 @@ int ext_check(struct device *device, const struct log *log, struct check_report 
         return -ENOMEM;
     const struct log findings = {log_to_finding, check, log ? log->threshold : LOG_LEVEL_WARNING};
     check->report = report;
-    check->volume.device = device;
-    check->volume.clock = device->clock;
-    check->volume.log = &findings;
     check->volume.read_only = !report->repair;
-    snprintf(check->volume.name, sizeof(check->volume.name), "%s", device->name);
-    int rc = pool_init(&check->volume.pool, CHECK_CACHE_BYTES);
+    int rc = volume_init_bare(&check->volume, device, &findings, CHECK_CACHE_BYTES);
     if (rc < 0) {
         free(check);
         return rc;

@@ -459,9 +459,6 @@ int ext_mount(struct volume *volume, const struct options *options) {
         error = take_up(volume, ext, options);
     if (error) {
         (void)ext_journal_stop(ext); /* what has gone wrong already is what counts */
-        if (volume->buffers)
-            buffer_cache_destroy(volume->buffers);
-        volume->buffers = NULL;
         ext_release(volume);
     }
     return error;
@@ -512,17 +509,13 @@ int ext_edit(struct device *device, const struct log *log,
              int (*edit)(struct ext *ext, const void *context), const void *context) {
     struct volume *volume = calloc(1, sizeof(*volume));
     struct ext *ext = calloc(1, sizeof(*ext));
-    int error = volume && ext ? pool_init(&volume->pool, UINT64_C(64) << 20) : -ENOMEM;
+    int error = volume && ext ? volume_init_bare(volume, device, log, UINT64_C(64) << 20) : -ENOMEM;
     if (error) {
         free(volume);
         free(ext);
         return error;
     }
-    volume->device = device;
-    volume->clock = device->clock;
-    volume->log = log;
     volume->layout_data = ext;
-    snprintf(volume->name, sizeof(volume->name), "%s", device->name);
     ext->volume = volume;
     TAILQ_INIT(&ext->orphans);
     ext_holds_init(&ext->holds);
@@ -532,10 +525,8 @@ int ext_edit(struct device *device, const struct log *log,
         error = edit(ext, context);
     if (!error)
         error = write_everything(ext);
-    if (volume->buffers)
-        buffer_cache_destroy(volume->buffers);
     ext_release(volume);
-    pool_destroy(&volume->pool);
+    volume_destroy_bare(volume);
     free(volume);
     return error;
 }

@@ -240,7 +240,7 @@ static int check_close(struct nilfs_check *check, uint64_t segments, int error) 
         free(check->held[i]);
     free(check->held);
     free(check->leftovers);
-    pool_destroy(&check->volume.pool);
+    volume_destroy_bare(&check->volume);
     free(check);
     return error ? error : closed;
 }
@@ -253,11 +253,7 @@ int nilfs_check(struct device *device, const struct log *log, struct check_repor
         return -ENOMEM;
     const struct log findings = {log_to_finding, check, log ? log->threshold : LOG_LEVEL_WARNING};
     check->report = report;
-    check->volume.device = device;
-    check->volume.clock = device->clock;
-    check->volume.log = &findings;
-    snprintf(check->volume.name, sizeof(check->volume.name), "%s", device->name);
-    int error = pool_init(&check->volume.pool, CHECK_CACHE_BYTES);
+    int error = volume_init_bare(&check->volume, device, &findings, CHECK_CACHE_BYTES);
     if (error) {
         free(check);
         return error;

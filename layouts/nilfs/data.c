@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/reserve.h"
 #include "layouts/nilfs/bmap.h"
 #include "layouts/nilfs/dat.h"
 #include "layouts/nilfs/layout.h"
@@ -222,101 +223,43 @@ struct inode *nilfs_data_pending(struct nilfs *nilfs) {
 
 /* --- reserve --------------------------------------------------------------------------------- */
 
+static const struct block_set *pending_blocks(struct inode *inode) {
+    return &pending_of(inode)->blocks;
+}
+
 /* Is there space for `count` more pending blocks, in a row, of the file, and its record? */
-static bool has_room(const struct nilfs_file *file, uint64_t count) {
+static bool has_room(struct inode *inode, uint64_t count) {
+    const struct nilfs_file *file = file_of(inode);
     struct nilfs *nilfs = file->nilfs;
 
     return nilfs_space(nilfs, count + nilfs_space_nodes(file, 1, count, count) +
                                   nilfs_space_change(nilfs->ifile)) == 0;
 }
 
-/* How many of `count` more pending blocks there is room for. */
-static uint64_t room_for(const struct nilfs_file *file, uint64_t count) {
-    uint64_t fits = 0, over = count + 1; /* there is room for `fits`, not for `over` */
-
-    if (has_room(file, count))
-        return count;
-    while (over - fits > 1) {
-        uint64_t middle = fits + (over - fits) / 2;
-        if (has_room(file, middle))
-            fits = middle;
-        else
-            over = middle;
-    }
-    return fits;
-}
-
-/* Makes [at, end) pending from the start on as far as there is room; up to where. */
-static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
-    const struct nilfs_file *file = file_of(inode);
-
-    while (at < end) {
-        uint64_t start, stop;
-        if (!block_set_next(&pending_of(inode)->blocks, at, &start, &stop))
-            start = stop = end;
-        if (start > at) {
-            start = smaller(start, end);
-            uint64_t room = room_for(file, start - at);
-            int error = room > 0 ? pending_add(inode, at, at + room) : 0;
-            if (error)
-                return error;
-            if (room < start - at)
-                return (int64_t)(at + room);
-            at = start;
-        } else {
-            at = smaller(stop, end);
-        }
-    }
-    return (int64_t)end;
-}
+static const struct reserve_rules reserve_rules = {pending_blocks, has_room, pending_add};
 
 int64_t nilfs_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
-    const struct nilfs *nilfs = nilfs_of(inode->volume);
-    uint32_t bits = nilfs->geometry.block_bits;
-    uint64_t max = inode->volume->limits.file_size_max;
+    uint32_t bits = nilfs_of(inode->volume)->geometry.block_bits;
+    int64_t reserved = reserve_pending(inode, &reserve_rules, bits, offset, length);
 
-    if (length == 0)
-        return 0;
-    if (offset >= max)
-        return -EFBIG;
-    length = smaller(length, max - offset);
-    int64_t end = reserve_blocks(inode, offset >> bits, ((offset + length - 1) >> bits) + 1);
-    if (end < 0)
-        return end;
-    if ((uint64_t)end <= offset >> bits)
-        return -ENOSPC;
-    length = smaller(length, ((uint64_t)end << bits) - offset);
-    int error = offset + length > inode->size ? mark_unsafe(file_of(inode)) : 0;
-    return error ? error : (int64_t)length;
+    if (reserved <= 0)
+        return reserved;
+    int error = offset + (uint64_t)reserved > inode->size ? mark_unsafe(file_of(inode)) : 0;
+    return error ? error : reserved;
 }
 
 /* --- store ----------------------------------------------------------------------------------- */
 
-/* Memory of a range, which is walked once, in the direction of the file. */
-struct cursor {
-    const struct iovec *piece;
-    uint64_t piece_at; /* the piece's first byte in the file */
-};
-
 struct store {
     struct inode *inode;
     struct device_batch *batch;
-    struct cursor cursor;
+    struct data_cursor cursor;
     /* The request that is being built, of blocks in a row: */
     uint64_t block;  /* its first */
     uint32_t length; /* bytes */
     struct iovec vector[DIRECT_PIECES];
     int vector_count;
 };
-
-/* The memory of the file's bytes from `offset` on; a block lies in one piece. */
-static uint8_t *cursor_at(struct cursor *cursor, uint64_t offset) {
-    while (offset >= cursor->piece_at + cursor->piece->iov_len) {
-        cursor->piece_at += cursor->piece->iov_len;
-        cursor->piece++;
-    }
-    return (uint8_t *)cursor->piece->iov_base + (offset - cursor->piece_at);
-}
 
 static int direct_submit(struct store *store) {
     struct volume *volume = store->inode->volume;
@@ -366,7 +309,8 @@ static int store_block(struct store *store, uint64_t offset, bool direct) {
     struct nilfs *nilfs = nilfs_of(store->inode->volume);
     struct nilfs_file *file = file_of(store->inode);
     struct nilfs_log_item item = {.ino = file->ino, .cno = nilfs->cno, .offset = offset};
-    uint8_t *data = cursor_at(&store->cursor, offset << nilfs->geometry.block_bits);
+    /* A block lies in one piece. */
+    uint8_t *data = data_cursor_at(&store->cursor, offset << nilfs->geometry.block_bits).iov_base;
     uint64_t block;
 
     int error = nilfs_file_renew(file, offset, &item.vblock);
@@ -403,7 +347,7 @@ int nilfs_store(struct inode *inode, const struct data_range *range, struct devi
 
     store.inode = inode;
     store.batch = batch;
-    store.cursor = (struct cursor){range->vector, range->offset};
+    store.cursor = data_cursor_of(range);
     store.length = 0;
     store.vector_count = 0;
     while (!error && block_set_next(&pending_of(inode)->blocks, at, &start, &stop) && start < end) {
@@ -472,14 +416,14 @@ int nilfs_map(struct inode *inode, uint64_t offset, struct extent *extent) {
 
 /* Blocks that are in the log, which is not written yet, come from there. [at, end) of the file is
  * at `block` of the disk. */
-static void overlay(const struct nilfs *nilfs, struct cursor *cursor, uint64_t at, uint64_t end,
-                    uint64_t block) {
+static void overlay(const struct nilfs *nilfs, struct data_cursor *cursor, uint64_t at,
+                    uint64_t end, uint64_t block) {
     const struct nilfs_geometry *g = &nilfs->geometry;
 
     for (; at < end; at++, block++) {
         const uint8_t *bytes = nilfs_log_peek(nilfs, block);
         if (bytes)
-            memcpy(cursor_at(cursor, at << g->block_bits), bytes, g->block_size);
+            memcpy(data_cursor_at(cursor, at << g->block_bits).iov_base, bytes, g->block_size);
     }
 }
 
@@ -488,7 +432,7 @@ int nilfs_load(struct inode *inode, const struct data_range *range, struct devic
     uint32_t bits = nilfs->geometry.block_bits;
     uint64_t at = range->offset >> bits;
     uint64_t end = smaller((range->offset + range->length) >> bits, blocks_of(nilfs, inode->size));
-    struct cursor cursor = {range->vector, range->offset};
+    struct data_cursor cursor = data_cursor_of(range);
     int error = mapped_load(inode, range, batch);
 
     while (!error && at < end) {

@@ -228,12 +228,8 @@ int nilfs_mount(struct volume *volume, const struct options *options) {
     nilfs->volume = volume;
     volume->layout_data = nilfs;
     int error = take_up(nilfs, options);
-    if (!error)
-        return 0;
-    release(volume);
-    if (volume->buffers)
-        buffer_cache_destroy(volume->buffers);
-    volume->buffers = NULL;
+    if (error)
+        release(volume);
     return error;
 }
 

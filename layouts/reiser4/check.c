@@ -130,11 +130,10 @@ static int check_close(struct reiser4_check *check, int error) {
         for (uint64_t i = 0; check->used && i < check->r4->space.region_count; i++)
             free(check->used[i]);
         closed = reiser4_unmount(&check->volume);
-        buffer_cache_destroy(check->volume.buffers);
     }
     free(check->used);
     free(check->object);
-    pool_destroy(&check->volume.pool);
+    volume_destroy_bare(&check->volume);
     free(check);
     return error ? error : closed;
 }
@@ -146,11 +145,7 @@ int reiser4_check(struct device *device, const struct log *log, struct check_rep
         return -ENOMEM;
     const struct log findings = {log_to_finding, check, log ? log->threshold : LOG_LEVEL_WARNING};
     check->report = report;
-    check->volume.device = device;
-    check->volume.clock = device->clock;
-    check->volume.log = &findings;
-    snprintf(check->volume.name, sizeof(check->volume.name), "%s", device->name);
-    int error = pool_init(&check->volume.pool, CHECK_CACHE_BYTES);
+    int error = volume_init_bare(&check->volume, device, &findings, CHECK_CACHE_BYTES);
     if (error) {
         free(check);
         return error;

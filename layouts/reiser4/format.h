@@ -16,6 +16,7 @@
 
 #include "fs/endian.h"
 
+#define REISER4_BLOCK_BITS 12u
 #define REISER4_BLOCK_SIZE 4096u /* the only size that the driver mounts, and so do we */
 
 /* --- where things lie --------------------------------------------------------------------------

@@ -179,12 +179,8 @@ int reiser4_mount(struct volume *volume, const struct options *options) {
     r4->volume = volume;
     volume->layout_data = r4;
     int error = take_up(r4, options);
-    if (!error)
-        return 0;
-    release(volume);
-    if (volume->buffers)
-        buffer_cache_destroy(volume->buffers);
-    volume->buffers = NULL;
+    if (error)
+        release(volume);
     return error;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "fs/reserve.h"
 #include "layouts/reiser4/body.h"
 
 /* Pieces of memory in one request. */
@@ -36,61 +37,18 @@ static int ask(const struct inode *inode, uint64_t blocks, bool removal) {
     return reiser4_space_ask(r4, need, removal);
 }
 
-/* How many of `count` more pending blocks there is room for. */
-static uint64_t room_for(const struct inode *inode, uint64_t count) {
-    uint64_t fits = 0, over = count + 1; /* there is room for `fits`, not for `over` */
-
-    if (ask(inode, count, false) == 0)
-        return count;
-    while (over - fits > 1) {
-        uint64_t middle = fits + (over - fits) / 2;
-        if (ask(inode, middle, false) == 0)
-            fits = middle;
-        else
-            over = middle;
-    }
-    return fits;
+static const struct block_set *pending_blocks(struct inode *inode) {
+    return &reiser4_inode_of(inode)->pending_blocks;
 }
 
-/* Makes [at, end) pending from the start on as far as there is room; up to where. */
-static int64_t reserve_blocks(struct inode *inode, uint64_t at, uint64_t end) {
-    const struct block_set *pending = &reiser4_inode_of(inode)->pending_blocks;
-
-    while (at < end) {
-        uint64_t start, stop;
-        if (!block_set_next(pending, at, &start, &stop))
-            start = stop = end;
-        if (start <= at) {
-            at = smaller(stop, end);
-            continue;
-        }
-        start = smaller(start, end);
-        uint64_t room = room_for(inode, start - at);
-        int error = reiser4_pending_add(inode, at, at + room);
-        if (error)
-            return error;
-        if (room < start - at)
-            return (int64_t)(at + room);
-        at = start;
-    }
-    return (int64_t)end;
+static bool has_room(struct inode *inode, uint64_t count) {
+    return ask(inode, count, false) == 0;
 }
+
+static const struct reserve_rules reserve_rules = {pending_blocks, has_room, reiser4_pending_add};
 
 int64_t reiser4_reg_reserve(struct inode *inode, uint64_t offset, uint64_t length) {
-    uint64_t max = inode->volume->limits.file_size_max;
-
-    if (length == 0)
-        return 0;
-    if (offset >= max)
-        return -EFBIG;
-    length = smaller(length, max - offset);
-    uint64_t first = offset / REISER4_BLOCK_SIZE;
-    int64_t end = reserve_blocks(inode, first, blocks_of(offset + length));
-    if (end < 0)
-        return end;
-    if ((uint64_t)end <= first)
-        return -ENOSPC;
-    return (int64_t)smaller(length, (uint64_t)end * REISER4_BLOCK_SIZE - offset);
+    return reserve_pending(inode, &reserve_rules, REISER4_BLOCK_BITS, offset, length);
 }
 
 /* --- the form ----------------------------------------------------------------------------------
@@ -143,27 +101,21 @@ static int cover(struct inode *inode, uint64_t size) {
 /* --- storing -----------------------------------------------------------------------------------
  */
 
-/* The memory of a range, piece by piece. */
-struct pieces {
-    const struct iovec *piece;
-    uint64_t at; /* the piece's first byte in the file */
-};
-
 /* The memory from `offset` on, as far as it is one piece, and not beyond `end`. */
-static struct iovec piece_at(struct pieces *pieces, uint64_t offset, uint64_t end) {
-    while (offset >= pieces->at + pieces->piece->iov_len)
-        pieces->at += pieces->piece++->iov_len;
-    uint64_t within = offset - pieces->at;
-    return (struct iovec){(uint8_t *)pieces->piece->iov_base + within,
-                          smaller(pieces->piece->iov_len - within, end - offset)};
+static struct iovec piece_at(struct data_cursor *cursor, uint64_t offset, uint64_t end) {
+    struct iovec piece = data_cursor_at(cursor, offset);
+
+    piece.iov_len = smaller(piece.iov_len, end - offset);
+    return piece;
 }
 
-static int store_bytes(struct inode *inode, struct pieces *pieces, uint64_t offset, uint64_t end) {
+static int store_bytes(struct inode *inode, struct data_cursor *cursor, uint64_t offset,
+                       uint64_t end) {
     int error = 0;
 
     end = smaller(end, inode->size);
     while (offset < end && !error) {
-        struct iovec piece = piece_at(pieces, offset, end);
+        struct iovec piece = piece_at(cursor, offset, end);
         error = reiser4_tail_write(inode, offset, piece.iov_len, piece.iov_base);
         offset += piece.iov_len;
     }
@@ -221,15 +173,15 @@ static int place_blocks(struct inode *inode, uint64_t at, uint64_t end) {
     return error;
 }
 
-static int write_blocks(struct inode *inode, struct pieces *pieces, uint64_t offset, uint64_t end,
-                        struct device_batch *batch) {
+static int write_blocks(struct inode *inode, struct data_cursor *cursor, uint64_t offset,
+                        uint64_t end, struct device_batch *batch) {
     struct iovec vector[PIECES];
     int error = 0;
 
     while (offset < end && !error) {
         struct data_range part = {.offset = offset, .vector = vector};
         while (offset < end && part.vector_count < PIECES) {
-            struct iovec piece = piece_at(pieces, offset, end);
+            struct iovec piece = piece_at(cursor, offset, end);
             vector[part.vector_count++] = piece;
             part.length += piece.iov_len;
             offset += piece.iov_len;
@@ -240,26 +192,26 @@ static int write_blocks(struct inode *inode, struct pieces *pieces, uint64_t off
 }
 
 /* The pending blocks [from, to) of the body. */
-static int store_run(struct inode *inode, enum reiser4_form form, struct pieces *pieces,
+static int store_run(struct inode *inode, enum reiser4_form form, struct data_cursor *cursor,
                      uint64_t from, uint64_t to, struct device_batch *batch) {
     int error = 0;
 
     if (form == REISER4_FORM_TAILS)
-        error = store_bytes(inode, pieces, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE);
+        error = store_bytes(inode, cursor, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE);
     else
         error = place_blocks(inode, from, to);
     if (!error)
         error = reiser4_pending_remove(inode, from, to);
     if (!error && form == REISER4_FORM_EXTENTS)
         error =
-            write_blocks(inode, pieces, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE, batch);
+            write_blocks(inode, cursor, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE, batch);
     return error;
 }
 
 int reiser4_reg_store(struct inode *inode, const struct data_range *range,
                       struct device_batch *batch) {
     struct reiser4_inode *private = reiser4_inode_of(inode);
-    struct pieces pieces = {range->vector, range->offset};
+    struct data_cursor cursor = data_cursor_of(range);
     uint64_t at = range->offset / REISER4_BLOCK_SIZE, start, stop;
     uint64_t end =
         smaller((range->offset + range->length) / REISER4_BLOCK_SIZE, blocks_of(inode->size));
@@ -272,7 +224,7 @@ int reiser4_reg_store(struct inode *inode, const struct data_range *range,
     int error = form_for(inode, inode->size, &form);
     while (!error && block_set_next(&private->pending_blocks, at, &start, &stop) && start < end) {
         at = smaller(stop, end);
-        error = store_run(inode, form, &pieces, start, at, batch);
+        error = store_run(inode, form, &cursor, start, at, batch);
     }
     if (!error)
         error = cover(inode, inode->size);
