@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <uuid/uuid.h>
 
+#include "fs/volume_uuid.h"
 #include "layouts/ext/mkfs.h"
 
 #define RESERVED_DECIMALS 4
@@ -186,21 +185,15 @@ static int identity_parse(struct format *format, const struct options *options) 
             return format_refuse(format, "label: at most 16 bytes fit");
         memcpy(format->label, label, strlen(label));
     }
+    const struct clock *clock = format->device->clock;
     uint8_t random_seed[16];
-    if (text && strcasecmp(text, "random") != 0) {
-        if (strcasecmp(text, "clear") == 0)
-            uuid_clear(format->uuid);
-        else if (uuid_parse(text, format->uuid) != 0)
-            return format_refuse(format,
-                                 "uuid: expected 8-4-4-4-12 hexadecimal digits, random or clear");
+    bool random;
+    if (volume_uuid_choose(text, clock, format->uuid, &random) != 0)
+        return format_refuse(format, VOLUME_UUID_EXPECTED);
+    if (random)
+        volume_uuid_bytes(clock, format->uuid, random_seed);
+    else
         memcpy(random_seed, format->uuid, sizeof(random_seed));
-    } else if (clock_is_virtual(format->device->clock)) {
-        memset(format->uuid, 0x11, sizeof(format->uuid));
-        memcpy(random_seed, format->uuid, sizeof(random_seed));
-    } else {
-        uuid_generate(format->uuid);
-        uuid_generate(random_seed);
-    }
     seed_from_bytes(random_seed, format->hash_seed);
     return 0;
 }

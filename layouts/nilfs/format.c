@@ -21,10 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
-#include <uuid/uuid.h>
 
+#include "fs/volume_uuid.h"
 #include "layouts/nilfs/crc.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/palloc.h"
@@ -67,20 +66,15 @@ static int refuse(const struct format *f, const char *sentence) {
 
 static int identity_parse(struct format *f, const struct options *options) {
     const char *text = options_text(options, "uuid"), *label = options_text(options, "label");
+    bool random;
 
     if (label && strlen(label) > sizeof(f->label))
         return refuse(f, "label: at most 80 bytes fit");
     if (label)
         memcpy(f->label, label, strlen(label));
-    if (text && strcasecmp(text, "random") != 0) {
-        if (strcasecmp(text, "clear") != 0 && uuid_parse(text, f->uuid) != 0)
-            return refuse(f, "uuid: expected 8-4-4-4-12 hexadecimal digits, random or clear");
-    } else if (clock_is_virtual(f->device->clock)) { /* where nothing may be random */
-        memset(f->uuid, 0x11, sizeof(f->uuid));
-    } else {
-        uuid_generate(f->uuid);
-    }
-    return 0;
+    return volume_uuid_choose(text, f->device->clock, f->uuid, &random) == 0
+               ? 0
+               : refuse(f, VOLUME_UUID_EXPECTED);
 }
 
 /* Scrambles 64 bits (the finaliser of SplitMix64, public domain). */
@@ -101,9 +95,7 @@ static int seed_choose(struct format *f) {
 
     if (error && error != -ENODEV)
         return error;
-    memcpy(random, f->uuid, sizeof(random));
-    if (!clock_is_virtual(f->device->clock))
-        uuid_generate(random);
+    volume_uuid_bytes(f->device->clock, f->uuid, random);
     for (unsigned i = 0; i < sizeof(random); i++)
         x = scramble(x ^ random[i]);
     for (int i = 0; i < 2 && !error; i++)
