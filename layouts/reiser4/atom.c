@@ -36,8 +36,7 @@ void reiser4_atom_mark(struct reiser4 *r4) {
 }
 
 bool reiser4_atom_is_empty(const struct reiser4 *r4) {
-    return !r4->atom.changed && r4->jnodes.nodes == 0 && r4->jnodes.data == 0 &&
-           r4->space.released.blocks == 0;
+    return !r4->atom.changed && r4->jnodes.nodes == 0 && r4->space.released.blocks == 0;
 }
 
 /* Blocks from which an atom is committed, so that what is changed fits into memory beside the cache
@@ -49,7 +48,7 @@ static uint64_t most(const struct reiser4 *r4) {
 }
 
 void reiser4_atom_look(struct reiser4 *r4) {
-    uint64_t size = r4->jnodes.nodes + r4->jnodes.data + r4->atom.pending_blocks;
+    uint64_t size = r4->jnodes.nodes + r4->atom.pending_blocks;
 
     r4->volume->commit_frees = !reiser4_atom_is_empty(r4);
     if (size >= most(r4))

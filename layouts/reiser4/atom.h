@@ -7,15 +7,13 @@
  *   commit.c   the contract's parts
  *
  * Parts (fs/commit.h says under which locks):
- *   commit_data   names inodes with pending data, in the order of their keys: first those whose
- *                 bodies will be tails, since their bytes go into the tree; then everything is
- *                 flushed (flush.h): squeezed, and given its place, the extents of pending data
- *                 included; then those with extents, whose pages `store` writes to these places.
- *   commit_begin  flushes what has changed since, freezes space (bitmaps) and counters, settles all
- *                 jnodes into pinned buffers, sorts them into the two sets, makes the log.
- *   commit_write  relocate set, wandered copies and log in long runs; flush; header; flush; the
- *                 overwrite set in place; flush; footer; flush.
- *   commit_end    unpins; what was released is free (reiser4_space_committed).
+ *   commit_data   names inodes with pending data, in the order of their keys: `store` puts their
+ *                 bytes into the tree, or gives their blocks places and writes them (body.h).
+ *   commit_begin  flushes the tree (flush.h): squeezed, and given its places; freezes space
+ * (bitmaps) and counters, settles all jnodes into pinned buffers, sorts them into the two sets,
+ * makes the log. commit_write  relocate set, wandered copies and log in long runs; flush; header;
+ * flush; the overwrite set in place; flush; footer; flush. commit_end    unpins; what was released
+ * is free (reiser4_space_committed).
  *
  * The *relocate set* are blocks at places that no commit knows of: written once, there. The
  * *overwrite set* are blocks that keep their place: written twice, first to where they wander. The
@@ -23,9 +21,9 @@
  *
  * Invariants:
  *  1. After commit_begin the atom is empty: no jnodes, nothing released.
- *  2. A block is in one set at most, and of file data only the overwritten blocks are in any.
- *  3. Writes of relocated file data were submitted by `store` and are waited for by the core before
- *     commit_begin; the first flush makes them durable.
+ *  2. A block is in one set at most, and file data in none.
+ *  3. Writes of file data were submitted by `store` and are waited for by the core before
+ *     commit_write; the first flush makes them durable.
  *  4. If nothing has changed there is no commit: no request is made.
  */
 #ifndef LAYOUTFS_REISER4_ATOM_H
@@ -72,7 +70,6 @@ struct reiser4_atom {
     uint64_t pending_blocks; /* of file data, reserved and not stored */
     uint64_t pending_items;  /* insertions into the tree that storing them takes, at most */
     bool changed;            /* counters, root or height, or anything else */
-    bool flushed;            /* by commit_data, for the commit that is being prepared */
     struct reiser4_commit commit;
 };
 

@@ -47,11 +47,6 @@ struct reiser4_body_plugin {
     int (*truncate)(struct inode *inode, uint64_t size);
     int (*punch)(struct inode *inode, uint64_t offset, uint64_t length);
     int (*map)(struct inode *inode, uint64_t offset, struct extent *extent);
-    /* Will `store` of what is pending put bytes into the tree, rather than write blocks? */
-    bool (*stores_in_tree)(struct inode *inode);
-    /* Before a flush that will place them: inserts unallocated extents for what is pending. NULL:
-     * it needs none. */
-    int (*prepare)(struct inode *inode);
 };
 
 extern const struct reiser4_body_plugin reiser4_reg40;
@@ -61,7 +56,6 @@ int reiser4_reg_store(struct inode *inode, const struct data_range *range,
                       struct device_batch *batch);
 int reiser4_reg_truncate(struct inode *inode, uint64_t size);
 int reiser4_reg_punch(struct inode *inode, uint64_t offset, uint64_t length);
-bool reiser4_reg_stores_in_tree(struct inode *inode);
 /* NULL: no regular file, or of a kind that cannot be read or written yet. */
 const struct reiser4_body_plugin *reiser4_body_plugin_of(struct inode *inode);
 
@@ -88,11 +82,11 @@ int reiser4_extent_set(struct inode *inode, uint64_t from, uint64_t to, uint64_t
 int reiser4_extent_covered(struct inode *inode, uint64_t *blocks);
 /* Takes out all extents from block `from` on, or parts of them. Exclusive. */
 int reiser4_extent_cut(struct inode *inode, uint64_t from);
+/* Blocks of a run that one insertion into the tree may have to be made for. */
+#define REISER4_INSERTION_BLOCKS 64u
 /* pending.c: blocks [from, to) are pending, or are so no longer. Exclusive. */
 int reiser4_pending_add(struct inode *inode, uint64_t from, uint64_t to);
 int reiser4_pending_remove(struct inode *inode, uint64_t from, uint64_t to);
-/* inode->sectors as it follows from what is stored and what is pending. */
-void reiser4_sectors_set(struct inode *inode);
 /* convert.c: in the same atom; the pages of the body are in the page cache or will be read from the
  * tree. */
 int reiser4_convert_to_extents(struct inode *inode);

@@ -13,14 +13,6 @@
 #include "layouts/reiser4/entries.h"
 #include "layouts/reiser4/layout.h"
 
-#define SECTOR_BYTES 512u
-
-static int ask(struct reiser4 *r4, uint32_t changes, bool removal) {
-    struct reiser4_need need = {.nodes = changes * REISER4_TREE_NODES(&r4->tree)};
-
-    return reiser4_space_ask(r4, need, removal);
-}
-
 static struct reiser4_key key_of(struct inode *dir, const char *name, uint32_t length) {
     const struct reiser4_plugins *plugins = &reiser4_inode_of(dir)->plugins;
 
@@ -35,7 +27,7 @@ static void count(struct inode *dir, const struct reiser4_key *key, uint32_t len
 
     dir->size += change;
     private->bytes += change * reiser4_entry_bytes(key, length);
-    dir->sectors = private->bytes / SECTOR_BYTES + (private->bytes % SECTOR_BYTES != 0);
+    reiser4_sectors_set(dir);
 }
 
 /* --- one entry ---------------------------------------------------------------------------------
@@ -108,7 +100,7 @@ int reiser4_dir_clear(struct inode *dir) {
 int reiser4_dir_insert(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
     struct reiser4 *r4 = reiser4_of(dir->volume);
     const struct reiser4_object object = reiser4_object_of(inode);
-    int error = ask(r4, 2, false);
+    int error = reiser4_space_ask_changes(r4, 2, false);
 
     if (error)
         return error;
@@ -119,7 +111,7 @@ int reiser4_dir_insert(struct inode *dir, const char *name, uint32_t length, str
 
 int reiser4_dir_remove(struct inode *dir, const char *name, uint32_t length, struct inode *inode) {
     struct reiser4 *r4 = reiser4_of(dir->volume);
-    int error = ask(r4, 2, true);
+    int error = reiser4_space_ask_changes(r4, 2, true);
 
     if (error)
         return error;
@@ -158,7 +150,7 @@ static int move(const struct rename *r) {
 
 int reiser4_dir_rename(const struct rename *rename) {
     struct reiser4 *r4 = reiser4_of(rename->source_dir->volume);
-    int error = ask(r4, 4, false);
+    int error = reiser4_space_ask_changes(r4, 4, false);
 
     if (error)
         return error;

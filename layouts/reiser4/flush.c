@@ -41,7 +41,7 @@ static int collect(const struct reiser4 *r4, uint32_t level, struct members *mem
         return -ENOMEM;
     TAILQ_FOREACH (jnode, &r4->jnodes.list, link) {
         struct reiser4_node node = {r4->jnodes.format, jnode->data};
-        if (jnode->level == 0 || (level > 0 ? jnode->level != level : jnode->placed))
+        if (level > 0 ? jnode->level != level : jnode->placed)
             continue;
         members->member[members->count++] =
             (struct member){reiser4_node_key(node, 0), jnode->block, jnode->level};
@@ -179,7 +179,6 @@ static int place_node(struct walk *walk, const struct member *member) {
     struct reiser4_jnode *jnode = cursor.step[cursor.bottom].view.jnode;
     const struct reiser4_candidate candidate = {
         .block = jnode->block & REISER4_STAND_IN ? 0 : jnode->block,
-        .count = 1,
         .level = member->level,
         .root = cursor.bottom == cursor.top,
         .leaf_relocate = walk->leaf_relocate,

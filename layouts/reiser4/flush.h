@@ -40,16 +40,14 @@ int reiser4_flush(struct reiser4 *r4);
 
 enum reiser4_decision { REISER4_OVERWRITE, REISER4_RELOCATE };
 
-struct reiser4_candidate { /* a jnode, or a run of file data, that is to be written */
+struct reiser4_candidate { /* a changed node */
     uint64_t block;        /* where it is; 0: nowhere yet */
-    uint64_t count;        /* blocks; 1 for a node */
-    uint32_t level;        /* 0: data */
+    uint32_t level;
     bool root;
     bool leaf_relocate; /* its slum has options.relocate_from adjacent dirty leaves */
 };
 
-/* By options.txmod. For a node (not data) a nearer place may have been allocated already: then
- * *block is it, else 0. */
+/* By options.txmod. A nearer place may have been allocated already: then *block is it, else 0. */
 int reiser4_place_decide(struct reiser4 *r4, const struct reiser4_candidate *candidate,
                          uint64_t preceder, enum reiser4_decision *decision, uint64_t *block);
 

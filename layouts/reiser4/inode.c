@@ -14,32 +14,45 @@
 #include "layouts/reiser4/layout.h"
 #include "layouts/reiser4/safelink.h"
 
-#define SECTOR_BYTES 512u
-
 /* --- reading ---------------------------------------------------------------------------------- */
 
-int reiser4_stat_read(struct reiser4 *r4, const struct reiser4_object *object, uint8_t *body,
-                      struct reiser4_stat *stat) {
+/* The object's stat data: the cursor stands on them. -ENOENT: it has none. */
+static int find_stat(struct reiser4 *r4, const struct reiser4_object *object,
+                     struct reiser4_cursor *cursor) {
     struct reiser4_key key = reiser4_key_of_stat(object);
-    struct reiser4_cursor cursor;
-    const char *wrong;
+    int error = reiser4_tree_find(&r4->tree, &key, cursor);
 
-    int error = reiser4_tree_find(&r4->tree, &key, &cursor);
     if (error)
         return error;
-    struct reiser4_item item = reiser4_cursor_item(&cursor);
-    if (item.id != REISER4_ITEM_STAT) {
-        reiser4_cursor_release(&cursor);
-        return reiser4_corrupt(r4->volume, "object %" PRIu64 ": %s where its stat data should be",
-                               object->oid, reiser4_item_kind(item.id)->name);
-    }
-    memcpy(body, item.body, item.length);
-    reiser4_cursor_release(&cursor);
-    item.body = body;
-    wrong = reiser4_stat_decode(&item, stat);
+    uint16_t id = reiser4_cursor_item(cursor).id;
+    if (id == REISER4_ITEM_STAT)
+        return 0;
+    reiser4_cursor_release(cursor);
+    return reiser4_corrupt(r4->volume, "object %" PRIu64 ": %s where its stat data should be",
+                           object->oid, reiser4_item_kind(id)->name);
+}
+
+static int decode_stat(struct reiser4 *r4, const struct reiser4_object *object,
+                       const struct reiser4_item *item, struct reiser4_stat *stat) {
+    const char *wrong = reiser4_stat_decode(item, stat);
+
     return wrong ? reiser4_corrupt(r4->volume, "object %" PRIu64 ": its stat data %s", object->oid,
                                    wrong)
                  : 0;
+}
+
+int reiser4_stat_read(struct reiser4 *r4, const struct reiser4_object *object, uint8_t *body,
+                      struct reiser4_stat *stat) {
+    struct reiser4_cursor cursor;
+    int error = find_stat(r4, object, &cursor);
+
+    if (error)
+        return error;
+    struct reiser4_item item = reiser4_cursor_item(&cursor);
+    memcpy(body, item.body, item.length);
+    reiser4_cursor_release(&cursor);
+    item.body = body;
+    return decode_stat(r4, object, &item, stat);
 }
 
 static bool is_device(uint32_t mode) {
@@ -47,15 +60,15 @@ static bool is_device(uint32_t mode) {
 }
 
 static void decode(struct inode *inode, const struct reiser4_stat *stat) {
-    struct reiser4_inode *private = reiser4_inode_of(inode);
+    struct reiser4_inode *own = reiser4_inode_of(inode);
 
-    private->slots = stat->plugins;
-    private->heirs = stat->heirs;
-    private->mask = stat->mask;
+    own->slots = stat->plugins;
+    own->heirs = stat->heirs;
+    own->mask = stat->mask;
     inode->mode = stat->mode;
     if ((stat->mode & S_IFMT) == REISER4_MODE_MIXED) {
         inode->mode = (stat->mode & ~(uint32_t)S_IFMT) | S_IFREG;
-        private->form = REISER4_FORM_MIXED;
+        own->form = REISER4_FORM_MIXED;
     }
     inode->nlink = stat->nlink;
     inode->size = stat->size;
@@ -68,8 +81,8 @@ static void decode(struct inode *inode, const struct reiser4_stat *stat) {
     if (is_device(inode->mode))
         inode->rdev = (uint32_t)stat->rdev_or_bytes;
     else
-    private->bytes = stat->rdev_or_bytes;
-    inode->sectors = private->bytes / SECTOR_BYTES + (private->bytes % SECTOR_BYTES != 0);
+        own->bytes = stat->rdev_or_bytes;
+    reiser4_sectors_set(inode);
 }
 
 static bool type_is_known(uint32_t mode) {
@@ -102,7 +115,7 @@ static int attributes_check(const struct inode *inode, const struct reiser4_plug
 
 int reiser4_inode_load(struct inode *inode) {
     struct reiser4 *r4 = reiser4_of(inode->volume);
-    struct reiser4_inode *private = reiser4_inode_of(inode);
+    struct reiser4_inode *own = reiser4_inode_of(inode);
     uint8_t body[REISER4_BLOCK_SIZE];
     struct reiser4_object object;
     struct reiser4_stat stat;
@@ -112,13 +125,12 @@ int reiser4_inode_load(struct inode *inode) {
         error = reiser4_stat_read(r4, &object, body, &stat);
     if (error)
         return error == -ENOENT ? -ESTALE : error;
-    *private = (struct reiser4_inode){.locality = object.locality, .ordering = object.ordering};
+    *own = (struct reiser4_inode){.locality = object.locality, .ordering = object.ordering};
     decode(inode, &stat);
-    private->length = (uint16_t)reiser4_stat_length(&stat);
-    reiser4_plugins_of(&r4->plugins, &private->slots, inode->mode, &private->plugins);
+    reiser4_plugins_of(&r4->plugins, &own->slots, inode->mode, &own->plugins);
     if (inode->ino == REISER4_ROOT_OID)
-    private->plugins = r4->plugins;
-    return attributes_check(inode, &private->plugins);
+        own->plugins = r4->plugins;
+    return attributes_check(inode, &own->plugins);
 }
 
 void reiser4_inode_evict(struct inode *inode) {
@@ -130,9 +142,9 @@ void reiser4_inode_evict(struct inode *inode) {
 /* --- changing --------------------------------------------------------------------------------- */
 
 static void encode(const struct inode *inode, struct reiser4_stat *stat) {
-    const struct reiser4_inode *private = reiser4_inode_of((struct inode *)(uintptr_t)inode);
+    const struct reiser4_inode *own = reiser4_inode_of((struct inode *)(uintptr_t)inode);
 
-    stat->mask = private->mask;
+    stat->mask = own->mask;
     stat->mode = (uint16_t)inode->mode;
     stat->nlink = inode->nlink;
     stat->size = inode->size;
@@ -144,9 +156,9 @@ static void encode(const struct inode *inode, struct reiser4_stat *stat) {
     stat->flags = inode->flags;
     if (inode->flags)
         stat->mask |= REISER4_STAT_HAS(REISER4_SD_FLAGS);
-    stat->rdev_or_bytes = is_device(inode->mode) ? inode->rdev : private->bytes;
-    stat->plugins = private->slots;
-    stat->heirs = private->heirs;
+    stat->rdev_or_bytes = is_device(inode->mode) ? inode->rdev : own->bytes;
+    stat->plugins = own->slots;
+    stat->heirs = own->heirs;
 }
 
 /* The object's stat data become these; the cursor stands on them, and is released. */
@@ -154,72 +166,75 @@ static int replace(struct reiser4_cursor *cursor, const struct reiser4_stat *sta
     uint8_t body[REISER4_BLOCK_SIZE], *there;
     struct reiser4_item item = reiser4_cursor_item(cursor);
     uint32_t length = reiser4_stat_length(stat);
+    int error = 0;
 
     reiser4_stat_encode(stat, body);
     if (length != item.length)
         return reiser4_cursor_replace(cursor, body, length);
-    int error = memcmp(item.body, body, length) == 0 ? 0 : reiser4_cursor_change(cursor, &there);
-    if (!error && memcmp(item.body, body, length) != 0)
-        memcpy(there, body, length);
+    if (memcmp(item.body, body, length) != 0) {
+        error = reiser4_cursor_change(cursor, &there);
+        if (!error)
+            memcpy(there, body, length);
+    }
     reiser4_cursor_release(cursor);
     return error;
 }
 
-/* The stat data as they are; the cursor stands on them. */
-static int find(struct inode *inode, uint8_t *body, struct reiser4_stat *stat,
-                struct reiser4_cursor *cursor) {
-    struct reiser4 *r4 = reiser4_of(inode->volume);
+/* An inode that is there has stat data. */
+static int find(struct inode *inode, struct reiser4_cursor *cursor) {
     const struct reiser4_object object = reiser4_object_of(inode);
-    struct reiser4_key key = reiser4_key_of_stat(&object);
-    int error = reiser4_stat_read(r4, &object, body, stat);
+    int error = find_stat(reiser4_of(inode->volume), &object, cursor);
 
-    if (!error)
-        error = reiser4_tree_find(&r4->tree, &key, cursor);
     return error != -ENOENT
                ? error
                : reiser4_corrupt(inode->volume, "object %" PRIu64 ": its stat data have gone",
                                  inode->ino);
 }
 
-int reiser4_inode_store(struct inode *inode) {
-    struct reiser4 *r4 = reiser4_of(inode->volume);
+/* What the inode does not know of is kept; a symlink's target stays where it is until then. */
+static int store(struct inode *inode) {
+    const struct reiser4_object object = reiser4_object_of(inode);
     struct reiser4_cursor cursor;
-    uint8_t body[REISER4_BLOCK_SIZE];
     struct reiser4_stat stat;
-    int error = find(inode, body, &stat, &cursor);
+    int error = find(inode, &cursor);
 
-    if (!error) {
-        encode(inode, &stat);
-        error = replace(&cursor, &stat);
+    if (error)
+        return error;
+    struct reiser4_item item = reiser4_cursor_item(&cursor);
+    error = decode_stat(reiser4_of(inode->volume), &object, &item, &stat);
+    if (error) {
+        reiser4_cursor_release(&cursor);
+        return error;
     }
-    reiser4_atom_look(r4);
-    return reiser4_fail(r4, error);
+    encode(inode, &stat);
+    return replace(&cursor, &stat);
 }
 
-/* Room for so many insertions into the tree, or removals. */
-static int ask(struct reiser4 *r4, uint32_t changes, bool removal) {
-    struct reiser4_need need = {.nodes = changes * REISER4_TREE_NODES(&r4->tree)};
+int reiser4_inode_store(struct inode *inode) {
+    struct reiser4 *r4 = reiser4_of(inode->volume);
+    int error = store(inode);
 
-    return reiser4_space_ask(r4, need, removal);
+    reiser4_atom_look(r4);
+    return reiser4_fail(r4, error);
 }
 
 static void plugins_inherit(struct inode *dir, struct inode *inode) {
     struct reiser4 *r4 = reiser4_of(dir->volume);
     const struct reiser4_inode *parent = reiser4_inode_of(dir);
-    struct reiser4_inode *private = reiser4_inode_of(inode);
+    struct reiser4_inode *own = reiser4_inode_of(inode);
 
     reiser4_plugins_inherit(&r4->plugins, &parent->plugins, &parent->heirs, inode->mode,
-                            &private->plugins);
+                            &own->plugins);
     /* Compressed files cannot be written yet; a plain one is at home in any volume. */
-    if (private->plugins.id[REISER4_PLUGIN_OBJECT] == REISER4_OBJECT_CCREG40) {
-        struct reiser4_plugins plain = private->plugins;
-        private->plugins = r4->plugins;
-        private->plugins.id[REISER4_PLUGIN_FORMATTING] = plain.id[REISER4_PLUGIN_FORMATTING];
-        private->plugins.id[REISER4_PLUGIN_OBJECT] = REISER4_OBJECT_REG40;
+    if (own->plugins.id[REISER4_PLUGIN_OBJECT] == REISER4_OBJECT_CCREG40) {
+        struct reiser4_plugins plain = own->plugins;
+        own->plugins = r4->plugins;
+        own->plugins.id[REISER4_PLUGIN_FORMATTING] = plain.id[REISER4_PLUGIN_FORMATTING];
+        own->plugins.id[REISER4_PLUGIN_OBJECT] = REISER4_OBJECT_REG40;
     }
     if (r4->options.formatting >= 0 && S_ISREG(inode->mode))
-    private->plugins.id[REISER4_PLUGIN_FORMATTING] = (uint8_t)r4->options.formatting;
-    reiser4_plugins_wanted(&r4->plugins, &private->plugins, inode->mode, &private->slots);
+        own->plugins.id[REISER4_PLUGIN_FORMATTING] = (uint8_t)r4->options.formatting;
+    reiser4_plugins_wanted(&r4->plugins, &own->plugins, inode->mode, &own->slots);
 }
 
 static int insert_stat(struct inode *inode) {
@@ -240,21 +255,22 @@ int reiser4_inode_create(struct inode *dir, const char *name, uint32_t length,
                          struct inode *inode) {
     struct reiser4 *r4 = reiser4_of(dir->volume);
     const struct reiser4_plugins *plugins = &reiser4_inode_of(dir)->plugins;
-    struct reiser4_inode *private = reiser4_inode_of(inode);
+    struct reiser4_inode *own = reiser4_inode_of(inode);
     const struct reiser4_object parent = reiser4_object_of(dir);
-    int error = r4->counters.next_oid > REISER4_OID_MAX ? -ENOSPC : ask(r4, 5, false);
+    int error =
+        r4->counters.next_oid > REISER4_OID_MAX ? -ENOSPC : reiser4_space_ask_changes(r4, 5, false);
 
     if (error)
         return error;
-    *private = (struct reiser4_inode){
+    *own = (struct reiser4_inode){
         .locality = dir->ino, .mask = REISER4_STAT_NEW, .form = REISER4_FORM_EMPTY};
     if (name)
-    private->ordering = reiser4_key_of_name(dir->ino, plugins->id[REISER4_PLUGIN_HASH],
+        own->ordering = reiser4_key_of_name(dir->ino, plugins->id[REISER4_PLUGIN_HASH],
                                             plugins->id[REISER4_PLUGIN_FIBRATION], name, length)
                             .word[REISER4_ORDERING];
     plugins_inherit(dir, inode);
-    if (private->slots.present)
-    private->mask |= REISER4_STAT_HAS(REISER4_SD_PLUGIN_SET);
+    if (own->slots.present)
+        own->mask |= REISER4_STAT_HAS(REISER4_SD_PLUGIN_SET);
     inode->ino = r4->counters.next_oid;
     inode->generation = 0; /* numbers are not used again */
     inode->flags = 0;
@@ -279,8 +295,6 @@ int reiser4_inode_create(struct inode *dir, const char *name, uint32_t length,
 int reiser4_inode_free(struct inode *inode) {
     struct reiser4 *r4 = reiser4_of(inode->volume);
     struct reiser4_cursor cursor;
-    uint8_t body[REISER4_BLOCK_SIZE];
-    struct reiser4_stat stat;
     int error = 0;
 
     if (S_ISREG(inode->mode)) {
@@ -290,7 +304,7 @@ int reiser4_inode_free(struct inode *inode) {
         error = reiser4_dir_clear(inode);
     }
     if (!error)
-        error = find(inode, body, &stat, &cursor);
+        error = find(inode, &cursor);
     if (!error)
         error = reiser4_cursor_remove(&cursor, 1);
     if (!error)
@@ -317,11 +331,9 @@ int reiser4_orphan_remove(struct inode *inode) {
 
 int reiser4_symlink_write(struct inode *inode, const char *target, uint32_t length) {
     struct reiser4 *r4 = reiser4_of(inode->volume);
-    const struct reiser4_object object = reiser4_object_of(inode);
-    struct reiser4_key key = reiser4_key_of_stat(&object);
     struct reiser4_cursor cursor;
     struct reiser4_stat stat = {0};
-    int error = reiser4_tree_find(&r4->tree, &key, &cursor);
+    int error = find(inode, &cursor);
 
     if (error)
         return reiser4_fail(r4, error);

@@ -81,10 +81,6 @@ static void grow(struct reiser4_jnodes *jnodes) {
 static void count(struct reiser4_jnodes *jnodes, const struct reiser4_jnode *jnode, int sign) {
     uint64_t change = (uint64_t)(int64_t)sign;
 
-    if (jnode->level == 0) {
-        jnodes->data += change;
-        return;
-    }
     jnodes->nodes += change;
     if (jnode->block & REISER4_STAND_IN)
         jnodes->unplaced_nodes += change;
@@ -106,7 +102,7 @@ static struct reiser4_jnode *jnode_new(struct reiser4_jnodes *jnodes) {
 }
 
 static void jnode_enter(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnode) {
-    if (jnodes->nodes + jnodes->data >= jnodes->bucket_count)
+    if (jnodes->nodes >= jnodes->bucket_count)
         grow(jnodes);
     TAILQ_INSERT_TAIL(&jnodes->list, jnode, link);
     link_in(jnodes, jnode);
@@ -256,7 +252,7 @@ int reiser4_node_drop(struct reiser4_jnodes *jnodes, struct reiser4_view *view) 
     return error;
 }
 
-/* --- for flush, body and commit ----------------------------------------------------------------
+/* --- for flush and commit ----------------------------------------------------------------
  */
 
 int reiser4_jnode_move(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnode, uint64_t block) {
@@ -273,31 +269,15 @@ int reiser4_jnode_move(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnod
     return 0;
 }
 
-int reiser4_jnode_capture(struct reiser4_jnodes *jnodes, uint64_t block,
-                          struct reiser4_jnode **jnode) {
-    *jnode = reiser4_jnode_find(jnodes, block);
-    if (*jnode)
-        return 0;
-    *jnode = jnode_new(jnodes);
-    if (!*jnode)
-        return -ENOMEM;
-    (*jnode)->block = block;
-    (*jnode)->placed = true;
-    jnode_enter(jnodes, *jnode);
-    return 0;
-}
-
 int reiser4_jnode_settle(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnode,
                          struct buffer **buffer) {
-    enum purpose purpose = jnode->level ? purpose_of(jnode->level) : PURPOSE_DATA;
-    int error = buffer_get_zeroed(jnodes->buffers, jnode->block, purpose, buffer);
+    int error = buffer_get_zeroed(jnodes->buffers, jnode->block, purpose_of(jnode->level), buffer);
 
     if (error)
         return error;
-    if (jnode->level)
-        reiser4_node_seal((struct reiser4_node){jnodes->format, jnode->data});
+    reiser4_node_seal((struct reiser4_node){jnodes->format, jnode->data});
     memcpy(buffer_data(*buffer), jnode->data, REISER4_BLOCK_SIZE);
-    (*buffer)->checked = jnode->level > 0;
+    (*buffer)->checked = true;
     (*buffer)->pinned = true;
     reiser4_jnode_forget(jnodes, jnode);
     return 0;

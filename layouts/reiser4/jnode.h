@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Layer: layouts/reiser4, over the buffer cache and node.h. The tree's nodes, and other blocks that
- * the running transaction has changed, in core.
+ * Layer: layouts/reiser4, over the buffer cache and node.h. The tree's nodes in core: as they are
+ * on disk, and as the running transaction has changed them.
  *
  * What the newest commit has is in the buffer cache and is never changed there. A block that has
  * been changed since is a *jnode*: a copy of its own, found by the block's number, until a commit
@@ -21,9 +21,6 @@
  *  5. A settled buffer is pinned, and its bytes stay, until the commit that it belongs to has
  * ended: who changes the block again makes a new jnode.
  *
- * jnodes of level 0 are blocks of file data that a commit is to overwrite in place, and so must
- * write twice (body.h); they, too, are what a reader of the block must see.
- *
  * Locking: the contract's. Under the shared lock nothing here changes but the buffer cache.
  */
 #ifndef LAYOUTFS_REISER4_JNODE_H
@@ -42,7 +39,7 @@ struct reiser4_overlay;
 
 struct reiser4_jnode {
     uint64_t block;
-    uint32_t level; /* of a node; 0: file data */
+    uint32_t level;
     bool fresh;
     bool placed;   /* flush has decided where it goes with the next commit: `block` is that */
     uint8_t *data; /* owned */
@@ -67,9 +64,8 @@ struct reiser4_jnodes {
     struct reiser4_jnode **buckets; /* owned */
     uint32_t bucket_count;          /* a power of two */
     struct reiser4_jnode_list list; /* all, in the order they were made */
-    uint64_t nodes, unplaced_nodes; /* jnodes of level > 0; those of them with stand-ins */
+    uint64_t nodes, unplaced_nodes; /* all; those with stand-ins */
     uint64_t old_nodes;             /* those that are not fresh */
-    uint64_t data;                  /* jnodes of level 0 */
     uint64_t stand_ins;             /* handed out */
     struct recycler records, memory;
 };
@@ -117,19 +113,15 @@ int reiser4_node_make(struct reiser4_jnodes *jnodes, uint32_t level, struct reis
  * The view is put. */
 int reiser4_node_drop(struct reiser4_jnodes *jnodes, struct reiser4_view *view);
 
-/* --- for flush, body and commit ----------------------------------------------------------------
+/* --- for flush and commit ----------------------------------------------------------------
  */
 
 /* The jnode lies at `block` now, which was just allocated; it is fresh. Where it was, is released
  * (given back, if it was fresh). Its parent's pointer is the caller's business. */
 int reiser4_jnode_move(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnode, uint64_t block);
-/* A block of file data at `block`, which is to be overwritten in place; found, or made with
- * undefined contents. */
-int reiser4_jnode_capture(struct reiser4_jnodes *jnodes, uint64_t block,
-                          struct reiser4_jnode **jnode);
-/* The jnode goes, and nothing else happens: file data that is freed, or is written elsewhere. */
+/* The jnode goes, and nothing else happens. */
 void reiser4_jnode_forget(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnode);
-/* The jnode goes; its contents, sealed if it is a node, are in a referenced and pinned buffer under
+/* The jnode goes; its contents, sealed, are in a referenced and pinned buffer under
  * its number, which a reader finds from now on. */
 int reiser4_jnode_settle(struct reiser4_jnodes *jnodes, struct reiser4_jnode *jnode,
                          struct buffer **buffer);

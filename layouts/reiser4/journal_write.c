@@ -18,42 +18,41 @@
 /* --- places and contents -----------------------------------------------------------------------
  */
 
-static int wander(struct reiser4 *r4, struct reiser4_commit *commit, uint64_t *hint) {
-    struct reiser4_run run = {0};
+/* Hands out blocks for the log, one by one, as near behind one another as there is room. */
+struct supply {
+    struct reiser4 *r4;
+    uint64_t wanted; /* blocks, still */
+    struct reiser4_run run;
+};
 
-    for (size_t i = 0; i < commit->overwrite.count; i++) {
-        if (run.count == 0) {
-            int error = reiser4_space_allocate_log(r4, *hint, commit->overwrite.count - i, &run);
-            if (error)
-                return error;
-            *hint = run.block + run.count;
-        }
-        commit->overwrite.write[i].wandered = run.block++;
-        run.count--;
+static int supply_next(struct supply *supply, uint64_t *block) {
+    if (supply->run.count == 0) {
+        int error =
+            reiser4_space_allocate_log(supply->r4, supply->run.block, supply->wanted, &supply->run);
+        if (error)
+            return error;
     }
+    *block = supply->run.block++;
+    supply->run.count--;
+    supply->wanted--;
     return 0;
 }
 
-static int place_log(struct reiser4 *r4, struct reiser4_commit *commit, uint64_t *hint) {
-    struct reiser4_run run = {0};
+static int place_log(struct reiser4 *r4, struct reiser4_commit *commit) {
+    struct supply supply = {r4, commit->overwrite.count + commit->log_count, {0}};
+    int error = 0;
 
-    for (uint32_t i = 0; i < commit->log_count; i++) {
-        if (run.count == 0) {
-            int error = reiser4_space_allocate_log(r4, *hint, commit->log_count - i, &run);
-            if (error)
-                return error;
-            *hint = run.block + run.count;
-        }
-        commit->log_block[i] = run.block++;
-        run.count--;
-    }
+    for (size_t i = 0; i < commit->overwrite.count && !error; i++)
+        error = supply_next(&supply, &commit->overwrite.write[i].wandered);
+    for (uint32_t i = 0; i < commit->log_count && !error; i++)
+        error = supply_next(&supply, &commit->log_block[i]);
     /* A head where the last one was could not be told from it: header and footer would be equal
      * before anything is in place. There is always a record, whose block will do. */
-    if (commit->log_block[0] == commit->previous) {
+    if (!error && commit->log_block[0] == commit->previous) {
         commit->log_block[0] = commit->log_block[1];
         commit->log_block[1] = commit->previous;
     }
-    return 0;
+    return error;
 }
 
 static uint8_t *log_bytes(const struct reiser4_commit *commit, uint32_t i) {
@@ -89,7 +88,6 @@ static void fill_record(struct reiser4_commit *commit, uint32_t number) {
 int reiser4_journal_prepare(struct reiser4 *r4, struct reiser4_commit *commit) {
     size_t records =
         (commit->overwrite.count + REISER4_RECORD_ENTRIES - 1) / REISER4_RECORD_ENTRIES;
-    uint64_t hint = 0;
 
     commit->log_count = (uint32_t)records + 1;
     commit->previous = r4->journal.last_committed;
@@ -97,9 +95,7 @@ int reiser4_journal_prepare(struct reiser4 *r4, struct reiser4_commit *commit) {
     commit->log_block = calloc(commit->log_count, sizeof(*commit->log_block));
     if (!commit->log || !commit->log_block)
         return -ENOMEM;
-    int error = wander(r4, commit, &hint);
-    if (!error)
-        error = place_log(r4, commit, &hint);
+    int error = place_log(r4, commit);
     if (error)
         return error;
     commit->head = commit->log_block[0];

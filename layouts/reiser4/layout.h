@@ -31,9 +31,7 @@ struct reiser4_inode {
     struct reiser4_plugins plugins;    /* that hold */
     struct reiser4_slots slots, heirs; /* as stored */
     uint16_t mask;                     /* extensions that the stat data has, or will have */
-    uint16_t length;                   /* of the stat data item; 0: it is not in the tree yet */
     uint8_t form;                      /* enum reiser4_form */
-    bool written;                      /* since it was loaded: the last close may convert it */
     bool pending;                      /* in atom.pending */
     struct block_set pending_blocks;   /* reserved, not stored */
     RB_ENTRY(reiser4_inode) pending_link;
@@ -105,6 +103,8 @@ int reiser4_places_cookie(struct inode *dir, const struct reiser4_place_of_entry
 /* -EINVAL: no such cookie was given out. */
 int reiser4_places_find(struct inode *dir, uint64_t cookie, struct reiser4_place_of_entry *place);
 void reiser4_places_free(struct reiser4_places *places); /* NULL ok */
+/* pending.c: inode->sectors as it follows from what is stored and what is pending. */
+void reiser4_sectors_set(struct inode *inode);
 /* body.c */
 int64_t reiser4_reserve(struct inode *inode, uint64_t offset, uint64_t length);
 int reiser4_load(struct inode *inode, const struct data_range *range, struct device_batch *batch);

@@ -11,11 +11,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
-#include <uuid/uuid.h>
 #include <zlib.h>
 
+#include "fs/volume_uuid.h"
 #include "layouts/reiser4/entries.h"
 #include "layouts/reiser4/layout.h"
 #include "layouts/reiser4/units.h"
@@ -42,29 +41,22 @@ static int refuse(const struct format *f, const char *sentence) {
 
 static int identity_parse(struct format *f, const struct options *options) {
     const char *text = options_text(options, "uuid"), *label = options_text(options, "label");
+    bool random;
     struct reiser4_disk_master *master = &f->super.master;
 
     if (label && strlen(label) > sizeof(master->label))
         return refuse(f, "label: at most 16 bytes fit");
     if (label)
         memcpy(master->label, label, strlen(label));
-    if (text && strcasecmp(text, "random") != 0) {
-        if (strcasecmp(text, "clear") != 0 && uuid_parse(text, master->uuid) != 0)
-            return refuse(f, "uuid: expected 8-4-4-4-12 hexadecimal digits, random or clear");
-    } else if (clock_is_virtual(f->device->clock)) { /* where nothing may be random */
-        memset(master->uuid, 0x11, sizeof(master->uuid));
-    } else {
-        uuid_generate(master->uuid);
-    }
-    return 0;
+    return volume_uuid_choose(text, f->device->clock, master->uuid, &random) == 0
+               ? 0
+               : refuse(f, VOLUME_UUID_EXPECTED);
 }
 
 static uint32_t mkfs_id_choose(const struct format *f) {
     uint8_t random[16];
 
-    memcpy(random, f->super.master.uuid, sizeof(random));
-    if (!clock_is_virtual(f->device->clock))
-        uuid_generate(random);
+    volume_uuid_bytes(f->device->clock, f->super.master.uuid, random);
     return (uint32_t)adler32(1, random, sizeof(random));
 }
 

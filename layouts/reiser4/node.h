@@ -79,14 +79,6 @@ static inline uint32_t reiser4_node_length(struct reiser4_node node, uint32_t i)
 static inline uint8_t *reiser4_node_body(struct reiser4_node node, uint32_t i) {
     return node.bytes + reiser4_node_offset(node, i);
 }
-/* Bytes that an empty node has for items, their headers included. */
-static inline uint32_t reiser4_node_capacity(const struct reiser4_node_format *format) {
-    return REISER4_BLOCK_SIZE - format->header_size;
-}
-/* The largest body. */
-static inline uint32_t reiser4_node_body_max(const struct reiser4_node_format *format) {
-    return reiser4_node_capacity(format) - (uint32_t)sizeof(struct reiser4_disk_item);
-}
 /* The block that a nodeptr item points at. */
 static inline uint64_t reiser4_node_pointer(struct reiser4_node node, uint32_t i) {
     return le64_load(((struct reiser4_disk_pointer *)reiser4_node_body(node, i))->block);
@@ -122,9 +114,6 @@ uint8_t *reiser4_node_open(struct reiser4_node node, uint32_t i, uint32_t offset
 void reiser4_node_close(struct reiser4_node node, uint32_t i, uint32_t offset, uint32_t count);
 /* Takes items [at, at + count) out. */
 void reiser4_node_remove(struct reiser4_node node, uint32_t at, uint32_t count);
-/* Copies items [from, from + count) of `source` to `target`, from its item `at` on; they fit. */
-void reiser4_node_copy(struct reiser4_node target, uint32_t at, struct reiser4_node source,
-                       uint32_t from, uint32_t count);
 /* Does not look at the neighbours. */
 static inline void reiser4_node_set_key(struct reiser4_node node, uint32_t i,
                                         const struct reiser4_key *key) {

@@ -45,14 +45,14 @@ static void shift_bodies(struct reiser4_node node, uint32_t item, uint32_t from,
     set_free(node, end + (uint32_t)count);
 }
 
-/* Room for `count` headers before that of item `at`; they are undefined. */
-static void open_headers(struct reiser4_node node, uint32_t at, uint32_t count) {
+/* Room for a header before that of item `at`; it is undefined. */
+static void open_header(struct reiser4_node node, uint32_t at) {
     uint32_t items = reiser4_node_items(node);
 
     if (at < items)
-        memmove(reiser4_node_item(node, items + count - 1), reiser4_node_item(node, items - 1),
+        memmove(reiser4_node_item(node, items), reiser4_node_item(node, items - 1),
                 (items - at) * HEADER);
-    set_items(node, items + count);
+    set_items(node, items + 1);
 }
 
 uint8_t *reiser4_node_insert(struct reiser4_node node, uint32_t at, const struct reiser4_key *key,
@@ -62,7 +62,7 @@ uint8_t *reiser4_node_insert(struct reiser4_node node, uint32_t at, const struct
 
     assert(length > 0 && length + HEADER <= reiser4_node_free(node));
     memmove(node.bytes + offset + length, node.bytes + offset, end - offset);
-    open_headers(node, at, 1);
+    open_header(node, at);
     struct reiser4_disk_item *item = reiser4_node_item(node, at);
     memset(item, 0, sizeof(*item));
     reiser4_key_store(&item->key, key);
@@ -102,29 +102,4 @@ void reiser4_node_remove(struct reiser4_node node, uint32_t at, uint32_t count) 
             (items - at - count) * HEADER);
     set_items(node, items - count);
     set_free(node, end);
-}
-
-void reiser4_node_copy(struct reiser4_node target, uint32_t at, struct reiser4_node source,
-                       uint32_t from, uint32_t count) {
-    uint32_t start = reiser4_node_offset(source, from);
-    uint32_t bytes = reiser4_node_offset(source, from + count) - start;
-    uint32_t offset = reiser4_node_offset(target, at);
-    uint32_t end = reiser4_node_offset(target, reiser4_node_items(target));
-
-    assert(bytes + count * HEADER <= reiser4_node_free(target));
-    if (count == 0)
-        return;
-    memmove(target.bytes + offset + bytes, target.bytes + offset, end - offset);
-    memcpy(target.bytes + offset, source.bytes + start, bytes);
-    open_headers(target, at, count);
-    memcpy(reiser4_node_item(target, at + count - 1), reiser4_node_item(source, from + count - 1),
-           count * HEADER);
-    for (uint32_t i = at; i < reiser4_node_items(target); i++) {
-        struct reiser4_disk_item *item = reiser4_node_item(target, i);
-        uint32_t before = le16_load(item->offset);
-        le16_store(&item->offset,
-                   (uint16_t)(i < at + count ? before - start + offset : before + bytes));
-        le16_store(&item->flags, 0);
-    }
-    set_free(target, end + bytes);
 }

@@ -8,8 +8,6 @@
 #include "layouts/reiser4/body.h"
 
 #define SECTOR_BYTES 512u
-/* Pending blocks of a run that one insertion into the tree may have to say where they lie. */
-#define INSERTION_BLOCKS 64u
 
 int reiser4_pending_compare(const struct reiser4_inode *a, const struct reiser4_inode *b) {
     const struct inode *x = (const struct inode *)(const void *)a - 1;
@@ -25,7 +23,7 @@ int reiser4_pending_compare(const struct reiser4_inode *a, const struct reiser4_
 RB_GENERATE(reiser4_pending_tree, reiser4_inode, pending_link, reiser4_pending_compare)
 
 static uint64_t insertions(const struct block_set *set) {
-    return set->runs + set->blocks / INSERTION_BLOCKS;
+    return set->runs + set->blocks / REISER4_INSERTION_BLOCKS;
 }
 
 /* Pending blocks may be of those that are there already; but a file of one run has no more blocks

@@ -80,11 +80,6 @@ const char *reiser4_plugin_name(unsigned member, unsigned id);
 bool reiser4_plugin_valid(unsigned member, unsigned id);
 /* The value of `object` that follows from a mode's type. */
 enum reiser4_object_plugin reiser4_object_default(uint32_t mode);
-/* Bytes of a logical cluster: 64 KiB >> id. */
-static inline uint32_t reiser4_cluster_size(const struct reiser4_plugins *plugins) {
-    return UINT32_C(65536) >> plugins->id[REISER4_PLUGIN_CLUSTER];
-}
-
 /* What holds for an object of that mode with those slots of its own. */
 void reiser4_plugins_of(const struct reiser4_plugins *root, const struct reiser4_slots *own,
                         uint32_t mode, struct reiser4_plugins *effective);

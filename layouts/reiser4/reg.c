@@ -156,5 +156,4 @@ const struct reiser4_body_plugin reiser4_reg40 = {
     .truncate = reiser4_reg_truncate,
     .punch = reiser4_reg_punch,
     .map = reg_map,
-    .stores_in_tree = reiser4_reg_stores_in_tree,
 };

@@ -13,8 +13,7 @@
 #include "layouts/reiser4/body.h"
 
 /* Pieces of memory in one request. */
-#define PIECES           128
-#define INSERTION_BLOCKS 64u
+#define PIECES 128
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
@@ -30,8 +29,8 @@ static uint64_t blocks_of(uint64_t bytes) {
 static int ask(const struct inode *inode, uint64_t blocks, bool removal) {
     struct reiser4 *r4 = reiser4_of(inode->volume);
     struct reiser4_need need = {
-        .nodes = (uint32_t)smaller(REISER4_TREE_NODES(&r4->tree) * (2 + blocks / INSERTION_BLOCKS),
-                                   UINT32_MAX),
+        .nodes = (uint32_t)smaller(
+            REISER4_TREE_NODES(&r4->tree) * (2 + blocks / REISER4_INSERTION_BLOCKS), UINT32_MAX),
         .blocks = blocks};
 
     return reiser4_space_ask(r4, need, removal);
@@ -72,14 +71,6 @@ static int form_for(struct inode *inode, uint64_t size, enum reiser4_form *form)
     if (!error && reiser4_inode_of(inode)->form == REISER4_FORM_EXTENTS)
         *form = REISER4_FORM_EXTENTS;
     return error;
-}
-
-bool reiser4_reg_stores_in_tree(struct inode *inode) {
-    enum reiser4_form form;
-
-    return reiser4_body_form(inode, &form) == 0 &&
-           (form == REISER4_FORM_TAILS || form == REISER4_FORM_EMPTY) &&
-           reiser4_body_wants_tails(inode, inode->size);
 }
 
 /* The body covers `size` bytes, if nothing is pending (body.h, invariant 2). */
@@ -220,7 +211,6 @@ int reiser4_reg_store(struct inode *inode, const struct data_range *range,
     /* A page that was only held ready for a write that was refused is no change. */
     if (!block_set_next(&private->pending_blocks, at, &start, &stop) || start >= end)
         return 0;
-    private->written = true;
     int error = form_for(inode, inode->size, &form);
     while (!error && block_set_next(&private->pending_blocks, at, &start, &stop) && start < end) {
         at = smaller(stop, end);
@@ -259,7 +249,6 @@ static int shrink(struct inode *inode, enum reiser4_form form, uint64_t size) {
 
 int reiser4_reg_truncate(struct inode *inode, uint64_t size) {
     struct reiser4 *r4 = reiser4_of(inode->volume);
-    struct reiser4_inode *private = reiser4_inode_of(inode);
     bool smaller_now = size < inode->size;
     enum reiser4_form form;
     /* What grows in the tree are zeros. */
@@ -272,7 +261,6 @@ int reiser4_reg_truncate(struct inode *inode, uint64_t size) {
         error = reiser4_body_form(inode, &form);
     if (error)
         return error;
-    private->written = true;
     error = reiser4_pending_remove(inode, blocks_of(size), UINT64_MAX);
     if (!error && smaller_now)
         error = shrink(inode, form, size);

@@ -87,6 +87,8 @@ struct reiser4_need {
 /* 0 or -ENOSPC. Removals ask with `removal`: they may use half of the reserve, so that a full
  * volume can be emptied. */
 int reiser4_space_ask(struct reiser4 *r4, struct reiser4_need need, bool removal);
+/* The same for so many insertions into the tree, or removals. */
+int reiser4_space_ask_changes(struct reiser4 *r4, uint32_t changes, bool removal);
 /* For statfs. Shared. */
 uint64_t reiser4_space_usage(const struct reiser4 *r4, uint64_t *available);
 

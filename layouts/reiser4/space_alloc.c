@@ -101,7 +101,7 @@ static uint64_t uncommitted(const struct reiser4 *r4) {
     const struct reiser4_jnodes *jnodes = &r4->jnodes;
     uint64_t nodes = jnodes->unplaced_nodes + jnodes->old_nodes;
 
-    return 2 * nodes + jnodes->data + r4->atom.pending_blocks +
+    return 2 * nodes + r4->atom.pending_blocks +
            r4->atom.pending_items * REISER4_TREE_NODES(&r4->tree);
 }
 
@@ -111,6 +111,12 @@ int reiser4_space_ask(struct reiser4 *r4, struct reiser4_need need, bool removal
         uncommitted(r4) + need.nodes + need.blocks + (removal ? reserve / 2 : reserve);
 
     return r4->space.free >= wanted ? 0 : -ENOSPC;
+}
+
+int reiser4_space_ask_changes(struct reiser4 *r4, uint32_t changes, bool removal) {
+    struct reiser4_need need = {.nodes = changes * REISER4_TREE_NODES(&r4->tree)};
+
+    return reiser4_space_ask(r4, need, removal);
 }
 
 /* --- allocating --------------------------------------------------------------------------------

@@ -70,14 +70,12 @@ int reiser4_path_down(struct reiser4_cursor *cursor) {
     return error;
 }
 
-/* Down to a leaf or an extent, where the first key leads, or the last. */
-static int descend_edge(struct reiser4_cursor *cursor, bool last) {
+/* Down to a leaf or an extent, where the first key leads. */
+static int descend_first(struct reiser4_cursor *cursor) {
     while (cursor->bottom > REISER4_LEAF && reiser4_step_is_pointer(bottom_of(cursor))) {
         int error = reiser4_path_down(cursor);
         if (error)
             return error;
-        struct reiser4_step *step = bottom_of(cursor);
-        step->at = last ? reiser4_node_items(step->view.node) - 1 : 0;
     }
     cursor->unit = 0;
     return 0;
@@ -110,25 +108,30 @@ int reiser4_tree_seek(struct reiser4_tree *tree, const struct reiser4_key *key,
     return error;
 }
 
-/* As far down as `level`, or to an extent. -ENOENT: all keys are greater. */
-static int descend_floor(struct reiser4_tree *tree, const struct reiser4_key *key, uint32_t level,
+int reiser4_path_descend(struct reiser4_tree *tree, const struct reiser4_key *key, uint32_t level,
                          struct reiser4_cursor *cursor) {
     int error = reiser4_path_start(tree, cursor);
 
-    for (;;) {
-        if (error)
-            return error;
+    while (!error) {
         struct reiser4_step *step = bottom_of(cursor);
         uint32_t upper = reiser4_node_upper(step->view.node, key);
-        if (upper == 0) {
-            reiser4_cursor_release(cursor);
-            return -ENOENT;
-        }
-        step->at = upper - 1;
+        step->at = upper > 0 ? upper - 1 : 0;
         if (cursor->bottom == level || !reiser4_step_is_pointer(step))
-            return 0;
+            break;
         error = reiser4_path_down(cursor);
     }
+    return error;
+}
+
+/* -ENOENT: all keys are greater. */
+static int descend_floor(struct reiser4_tree *tree, const struct reiser4_key *key, uint32_t level,
+                         struct reiser4_cursor *cursor) {
+    int error = reiser4_path_descend(tree, key, level, cursor);
+
+    if (error || reiser4_node_upper(bottom_of(cursor)->view.node, key) > 0)
+        return error;
+    reiser4_cursor_release(cursor);
+    return -ENOENT;
 }
 
 int reiser4_tree_floor(struct reiser4_tree *tree, const struct reiser4_key *key,
@@ -173,38 +176,30 @@ int reiser4_tree_find_node(struct reiser4_tree *tree, const struct reiser4_key *
 /* --- neighbours --------------------------------------------------------------------------------
  */
 
-/* The lowest level, from `level` up, at which the path can go one item on (or back); 0: none. */
-static uint32_t turning_level(const struct reiser4_cursor *cursor, uint32_t level, bool back) {
+/* The lowest level, from `level` up, at which the path can go one item on; 0: none. */
+static uint32_t turning_level(const struct reiser4_cursor *cursor, uint32_t level) {
     for (; level <= cursor->top; level++) {
         const struct reiser4_step *step = &cursor->step[level];
-        if (back ? step->at > 0 : step->at + 1 < reiser4_node_items(step->view.node))
+        if (step->at + 1 < reiser4_node_items(step->view.node))
             return level;
     }
     return 0;
 }
 
-/* The path ends at `level`, and goes one item on (or back) there. */
-static void turn(struct reiser4_cursor *cursor, uint32_t level, bool back) {
+/* The path ends at `level`, and goes one item on there. */
+static void turn(struct reiser4_cursor *cursor, uint32_t level) {
     for (; cursor->bottom < level; cursor->bottom++)
         reiser4_view_put(&bottom_of(cursor)->view);
-    bottom_of(cursor)->at += back ? UINT32_MAX : 1;
-}
-
-static int neighbour_item(struct reiser4_cursor *cursor, bool back) {
-    uint32_t level = turning_level(cursor, cursor->bottom, back);
-
-    if (level == 0)
-        return -ENOENT;
-    turn(cursor, level, back);
-    return descend_edge(cursor, back);
+    bottom_of(cursor)->at++;
 }
 
 int reiser4_cursor_next_item(struct reiser4_cursor *cursor) {
-    return neighbour_item(cursor, false);
-}
+    uint32_t level = turning_level(cursor, cursor->bottom);
 
-int reiser4_cursor_previous_item(struct reiser4_cursor *cursor) {
-    return neighbour_item(cursor, true);
+    if (level == 0)
+        return -ENOENT;
+    turn(cursor, level);
+    return descend_first(cursor);
 }
 
 int reiser4_cursor_next(struct reiser4_cursor *cursor) {
@@ -214,14 +209,14 @@ int reiser4_cursor_next(struct reiser4_cursor *cursor) {
         cursor->unit++;
         return 0;
     }
-    return neighbour_item(cursor, false);
+    return reiser4_cursor_next_item(cursor);
 }
 
 int reiser4_cursor_right(struct reiser4_cursor *cursor) {
-    uint32_t level = cursor->bottom, above = turning_level(cursor, level + 1, false);
+    uint32_t level = cursor->bottom, above = turning_level(cursor, level + 1);
 
     while (above > 0) {
-        turn(cursor, above, false);
+        turn(cursor, above);
         while (cursor->bottom > level && reiser4_step_is_pointer(bottom_of(cursor))) {
             int error = reiser4_path_down(cursor);
             if (error)
@@ -229,7 +224,7 @@ int reiser4_cursor_right(struct reiser4_cursor *cursor) {
         }
         if (cursor->bottom == level)
             return 0;
-        above = turning_level(cursor, cursor->bottom, false); /* over an extent */
+        above = turning_level(cursor, cursor->bottom); /* over an extent */
     }
     return -ENOENT;
 }

@@ -29,7 +29,7 @@
  * read from the device was so.
  *  8. Invariants of jnode.h: whatever was changed is a jnode.
  *
- * reiser4_tree_verify checks them all. Built with REISER4_VERIFY_TREE each change ends with it.
+ * reiser4_tree_verify checks them all.
  *
  * Room. Where an insertion finds no room in its node, it takes these ways, one after the other, and
  * at each level: units before the place move to the left neighbour; units behind it to the right
@@ -104,11 +104,10 @@ static inline struct reiser4_key reiser4_cursor_key(const struct reiser4_cursor 
     struct reiser4_item item = reiser4_cursor_item(cursor);
     return reiser4_item_unit_key(&item, cursor->unit);
 }
-/* To the next unit; to the first unit of the next item, or of the previous one. -ENOENT: there is
- * none, and the cursor stands where it stood. After another error it is released. */
+/* To the next unit; to the first unit of the next item. -ENOENT: there is none, and the cursor
+ * stands where it stood. After another error it is released. */
 int reiser4_cursor_next(struct reiser4_cursor *cursor);
 int reiser4_cursor_next_item(struct reiser4_cursor *cursor);
-int reiser4_cursor_previous_item(struct reiser4_cursor *cursor);
 /* The leaves that follow the cursor's in its twig and hold keys <= `stop`, and as many more as lie
  * there in a row on the device: starts to read them. */
 void reiser4_cursor_read_ahead(struct reiser4_cursor *cursor, const struct reiser4_key *stop);
@@ -120,8 +119,8 @@ void reiser4_cursor_read_ahead(struct reiser4_cursor *cursor, const struct reise
  * by the key of its first unit: behind all units whose key is <= it, before all others; the caller
  * knows that all its units belong there (-EEXIST: a unit with that key is there already, unless the
  * kind has same_keys). They become units of an item that is there, where they can (mergeable), or
- * an item, or several items in several nodes (divisible kinds). An item that is not divisible has
- * at most reiser4_node_body_max bytes, any other REISER4_INSERT_MAX. */
+ * an item, or several items in several nodes (divisible kinds). An item that is not divisible fits
+ * into an empty node, any other has at most REISER4_INSERT_MAX bytes. */
 #define REISER4_INSERT_MAX 65537u
 int reiser4_tree_insert(struct reiser4_tree *tree, const struct reiser4_item *item);
 

@@ -208,23 +208,6 @@ static int carry_on(struct carry *carry) {
 /* --- the place ---------------------------------------------------------------------------------
  */
 
-/* Down as far as pointers lead towards the key, to a leaf at most, as if all units whose key is
- * <= the key were before it. The lowest node's `at` is the item before the place, or the first. */
-static int descend(struct reiser4_tree *tree, const struct reiser4_key *key,
-                   struct reiser4_cursor *cursor) {
-    int error = reiser4_path_start(tree, cursor);
-
-    while (!error) {
-        struct reiser4_step *step = &cursor->step[cursor->bottom];
-        uint32_t upper = reiser4_node_upper(step->view.node, key);
-        step->at = upper > 0 ? upper - 1 : 0;
-        if (cursor->bottom == REISER4_LEAF || !reiser4_step_is_pointer(step))
-            break;
-        error = reiser4_path_down(cursor);
-    }
-    return error;
-}
-
 /* The path's lowest node is a leaf: the place there. */
 static int find_place(struct reiser4_cursor *cursor, const struct reiser4_item *item,
                       struct reiser4_position *place) {
@@ -366,7 +349,7 @@ int reiser4_tree_insert(struct reiser4_tree *tree, const struct reiser4_item *it
 
     while (done < total) {
         struct reiser4_cursor cursor;
-        int error = descend(tree, &rest.key, &cursor);
+        int error = reiser4_path_descend(tree, &rest.key, REISER4_LEAF, &cursor);
         if (error)
             return error;
         error = kind->twig ? insert_in_twig(&cursor, &rest, &units)

@@ -3,9 +3,9 @@
  * Layer: layouts/reiser4, private to tree*.c: the path of a cursor, from the root down, and what
  * every change has to do along it.
  *
- *   tree.c         start, down
- *   tree_insert.c  raise
- *   tree_cut.c     rekey, remove
+ *   tree.c       start, down, descend
+ *   tree_cut.c   rekey, shrunk
+ *   tree_pack.c  refresh
  */
 #ifndef LAYOUTFS_REISER4_TREE_PATH_H
 #define LAYOUTFS_REISER4_TREE_PATH_H
@@ -21,6 +21,10 @@ int reiser4_path_start(struct reiser4_tree *tree, struct reiser4_cursor *cursor)
 /* From the pointer that the cursor stands on to its node; there, `at` is 0. After an error the
  * cursor is released. */
 int reiser4_path_down(struct reiser4_cursor *cursor);
+/* Down as far as pointers lead towards the key, to `level` at most: at each level to the last item
+ * whose key is <= the key, or the first item of all. After an error the cursor is released. */
+int reiser4_path_descend(struct reiser4_tree *tree, const struct reiser4_key *key, uint32_t level,
+                         struct reiser4_cursor *cursor);
 
 /* The path's node of that level has `key` as its first key from now on: the pointers above say so.
  */
