@@ -50,6 +50,16 @@ static void expect_nothing(struct crash_config config, uint64_t states) {
     free(text);
 }
 
+/* Something is wrong on purpose. */
+static void expect_something(struct crash_config config) {
+    struct crash_totals totals;
+
+    free(explore(&config, &totals));
+    printf("%s,%s: %u of %u workloads\n", config.type, config.mount_options,
+           (unsigned)totals.findings, (unsigned)totals.workloads);
+    ck_assert_uint_gt(totals.findings, 0);
+}
+
 START_TEST(test_ext2_keeps_its_promise) {
     struct crash_config config = config_of(CRASH_SEQ_1);
 
@@ -98,17 +108,12 @@ static const char *const faults[] = {
  * test what the explorer finds, so that the sanitizers look on only in the long run. */
 START_TEST(test_broken_journals_are_found) {
     struct crash_config config = config_of(CRASH_RANDOM);
-    struct crash_totals totals;
 
     config.type = journalled_types[_i / FAULTS];
     config.mount_options = faults[_i % FAULTS];
     config.length = 200;
     config.sample = 20;
-    char *text = explore(&config, &totals);
-    printf("%s,%s: %u of 20 workloads\n", config.type, config.mount_options,
-           (unsigned)totals.findings);
-    ck_assert_uint_gt(totals.findings, 0);
-    free(text);
+    expect_something(config);
 }
 END_TEST
 
@@ -174,15 +179,11 @@ static const char *const atom_faults[] = {"log_fault=header-first", "log_fault=i
 
 START_TEST(test_broken_atoms_are_found) {
     struct crash_config config = config_of(CRASH_RANDOM);
-    struct crash_totals totals;
 
     config.type = "reiser4";
     config.mount_options = atom_faults[_i];
     config.sample = 10;
-    free(explore(&config, &totals));
-    printf("%s: %u of %u workloads\n", config.mount_options, (unsigned)totals.findings,
-           (unsigned)totals.workloads);
-    ck_assert_uint_gt(totals.findings, 0);
+    expect_something(config);
 }
 END_TEST
 
@@ -200,7 +201,6 @@ static const struct {
 /* Commits that go on while operations do. */
 START_TEST(test_commits_beside_operations) {
     struct crash_config config = config_of(CRASH_RANDOM);
-    struct crash_totals totals;
 
     config.type = beside[_i].type;
     config.mount_options = beside[_i].mount_options;
@@ -211,8 +211,7 @@ START_TEST(test_commits_beside_operations) {
         expect_nothing(config, fixture_share(50));
         return;
     }
-    free(explore(&config, &totals));
-    ck_assert_uint_gt(totals.findings, 0);
+    expect_something(config);
 }
 END_TEST
 
@@ -228,16 +227,12 @@ static const struct {
 
 START_TEST(test_broken_logs_are_found) {
     struct crash_config config = config_of(log_faults[_i].mode);
-    struct crash_totals totals;
 
     config.type = "nilfs2";
     config.mount_options = log_faults[_i].mount_options;
     config.length = config.mode == CRASH_RANDOM ? 200 : 0;
     config.sample = config.mode == CRASH_RANDOM ? 10 : 0;
-    free(explore(&config, &totals));
-    printf("%s: %u of %u workloads\n", config.mount_options, (unsigned)totals.findings,
-           (unsigned)totals.workloads);
-    ck_assert_uint_gt(totals.findings, 0);
+    expect_something(config);
 }
 END_TEST
 
