@@ -261,6 +261,16 @@ static int64_t writeback_piece(struct inode *inode, uint64_t *index) {
     return result;
 }
 
+/* Up to which page a sweep goes, since the file may grow all the while; 0: none is wanted. */
+static uint64_t sweep_end(struct inode *inode) {
+    if (!inode->volume->store_sweeps)
+        return 0;
+    pthread_rwlock_rdlock(inode_data_lock(inode));
+    uint64_t end = inode->size / PAGE_SIZE_BYTES;
+    pthread_rwlock_unlock(inode_data_lock(inode));
+    return end;
+}
+
 /* Stores some of the first inode, or all. The bytes stored last or an error. */
 static int64_t writeback_one(struct volume *volume, uint64_t ino) {
     struct inode *inode = inode_cache_grab(volume, ino);
@@ -271,7 +281,7 @@ static int64_t writeback_one(struct volume *volume, uint64_t ino) {
         writeback_skip(volume, ino);
         return 0;
     }
-    end = volume->store_sweeps ? inode->size / PAGE_SIZE_BYTES : 0; /* it may grow all the while */
+    end = sweep_end(inode);
     do {
         result = writeback_piece(inode, &index);
     } while (result >= (int64_t)HOLD_BYTES && index < end);
