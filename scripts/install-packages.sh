@@ -11,7 +11,8 @@ set -euo pipefail
 
 build_packages=(
     build-essential meson ninja-build pkg-config
-    libfuse3-dev fuse3 liburing-dev libjansson-dev libinih-dev libarchive-dev libdeflate-dev zlib1g-dev uuid-dev uthash-dev libbsd-dev
+    libfuse3-dev fuse3 liburing-dev libjansson-dev libinih-dev libarchive-dev libdeflate-dev zlib1g-dev
+    liblzo2-dev libzstd-dev liblz4-dev uuid-dev uthash-dev libbsd-dev
     scdoc
 )
 check_packages=(
