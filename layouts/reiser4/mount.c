@@ -138,7 +138,14 @@ static int open_tree(struct reiser4 *r4) {
 static int clean_up(struct reiser4 *r4) {
     int error = reiser4_safelinks_process(r4);
 
-    return error ? error : reiser4_commit_now(r4);
+    if (!error)
+        error = reiser4_commit_now(r4);
+    if (error && error != -EUCLEAN) /* which has been told */
+        log_error(r4->volume->log,
+                  "%s: reiser4: what a crash has left half done cannot be finished: %s; mount it "
+                  "read-only, or see 'layoutfs check'",
+                  r4->volume->name, strerror(-error));
+    return error;
 }
 
 static int take_up(struct reiser4 *r4, const struct options *options) {

@@ -11,7 +11,7 @@
 #include "layouts/ext/checksum.h"
 #include "layouts/ext/crc.h"
 #include "layouts/ext/journal.h"
-#include "tests/hostile/repair.h"
+#include "tests/hostile/subject.h"
 
 #define NODES_MAX   4096u /* of one inode's tree */
 #define JOURNAL_MAX 8192u /* blocks */

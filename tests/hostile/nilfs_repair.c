@@ -10,7 +10,7 @@
 
 #include "layouts/nilfs/crc.h"
 #include "layouts/nilfs/super.h"
-#include "tests/hostile/repair.h"
+#include "tests/hostile/subject.h"
 
 struct repair {
     uint8_t *image; /* borrowed */

@@ -19,11 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/hostile/repair.h"
+#include "tests/hostile/subject.h"
 #include "tests/unit/fixture.h"
 
 #define MUTANTS_EACH   2600u /* of each subject; those of ext make more than 20,000 */
 #define MUTANTS_LOGS   1700u /* where four trees are to be checked, and logs to be sealed again */
+#define MUTANTS_TREES  280u  /* where what is damaged is mostly in use */
 #define NAMES          200u  /* in the big directory: with 1 KiB blocks a tree of hashes */
 #define NAMES_LOGS     60u   /* where it is a list: of some blocks, in each of four checkpoints */
 #define SCATTERED      400u  /* extents: with 1 KiB blocks a tree two levels deep */
@@ -39,8 +40,17 @@ struct subject {
     unsigned names;   /* 0: NAMES */
     bool unclean;     /* as a power cut leaves it: what was changed last is in the journal alone */
     bool scattered;   /* with a file of many extents */
-    void (*repair)(uint8_t *image, uint64_t size); /* of checksums; or NULL */
+    bool moves;       /* blocks do not keep their places: most that were written mean nothing now */
+    /* Of the format; each may be NULL: subject.h. */
+    void (*repair)(uint8_t *image, uint64_t size);
+    uint8_t *(*place)(uint8_t *block, uint64_t *random, uint32_t *room);
+    void (*fill)(struct volume *volume);
+    void (*leave_log)(uint8_t *image);
 };
+
+#define REISER4_SUBJECT                                                                            \
+    .size = UINT64_C(4) << 20, .mutants = MUTANTS_TREES, .moves = true, .repair = reiser4_repair,  \
+    .place = reiser4_place, .fill = reiser4_fill
 
 static const struct subject subjects[] = {
     {.type = "ext2",
@@ -98,6 +108,18 @@ static const struct subject subjects[] = {
      .unclean = true,
      .scattered = true,
      .repair = nilfs_repair},
+    {.type = "reiser4", .mkfs_options = "node=node40", .scattered = true, REISER4_SUBJECT},
+    {.type = "reiser4",
+     .mkfs_options = "node=node40,hash=deg_hash",
+     .unclean = true,
+     .leave_log = reiser4_leave_log,
+     REISER4_SUBJECT},
+    {.type = "reiser4",
+     .mkfs_options = "node=node41,fibration=lexic_fibre",
+     .unclean = true,
+     .scattered = true,
+     .leave_log = reiser4_leave_log,
+     REISER4_SUBJECT},
 };
 #define SUBJECT_COUNT ((int)(sizeof(subjects) / sizeof(*subjects)))
 
@@ -421,8 +443,16 @@ static void damage_field(uint8_t *at, uint32_t room, uint64_t *random) {
         at[i] = (uint8_t)(value >> 8 * i);
 }
 
-static void damage_region(uint8_t *image, const struct map *map, enum purpose purpose,
-                          uint64_t *random) {
+/* One bit, or a field. */
+static void damage_place(uint8_t *at, uint32_t room, uint64_t *random) {
+    if (fixture_random(random) % 3 == 0)
+        at[0] ^= (uint8_t)(1u << fixture_random(random) % 8);
+    else
+        damage_field(at, room, random);
+}
+
+static void damage_region(const struct subject *subject, uint8_t *image, const struct map *map,
+                          enum purpose purpose, uint64_t *random) {
     const struct region *all = map->regions[purpose];
     const struct region *region = &all[fixture_random(random) % map->count[purpose]];
     const struct region *other = &all[fixture_random(random) % map->count[purpose]];
@@ -430,8 +460,15 @@ static void damage_region(uint8_t *image, const struct map *map, enum purpose pu
     uint32_t reach = fixture_random(random) % 2 ? region->length : 128;
     uint32_t at =
         (uint32_t)(fixture_random(random) % (reach < region->length ? reach : region->length));
-    uint32_t length = region->length < other->length ? region->length : other->length;
+    uint32_t length = region->length < other->length ? region->length : other->length, room;
+    uint8_t *place = subject->place && region->length >= 4096 && fixture_random(random) % 4
+                         ? subject->place(image + region->offset, random, &room)
+                         : NULL;
 
+    if (place) {
+        damage_place(place, room, random);
+        return;
+    }
     switch (fixture_random(random) % 12) {
     case 0:
         memset(image + region->offset, 0, region->length);
@@ -454,7 +491,9 @@ static void damage_region(uint8_t *image, const struct map *map, enum purpose pu
 }
 
 /* Damages the image in one to four places; returns the size that is left of it. */
-static uint64_t damage(uint8_t *image, uint64_t size, const struct map *map, uint64_t *random) {
+static uint64_t damage(const struct subject *subject, uint8_t *image, const struct map *map,
+                       uint64_t *random) {
+    uint64_t size = subject->size;
     unsigned places = 1 + (unsigned)(fixture_random(random) % 4);
 
     if (fixture_random(random) % 50 == 0) /* cut off */
@@ -468,7 +507,7 @@ static uint64_t damage(uint8_t *image, uint64_t size, const struct map *map, uin
         enum purpose purpose = (enum purpose)(fixture_random(random) % PURPOSE_COUNT);
         if (map->count[purpose] == 0)
             continue;
-        damage_region(image, map, purpose, random);
+        damage_region(subject, image, map, purpose, random);
         places--;
     }
     return size;
@@ -535,7 +574,7 @@ static void run_batch(const struct subject *subject, const uint8_t *sound, const
         progress->mutant = n;
         alarm(MUTANT_SECONDS);
         memcpy(scratch, sound, subject->size);
-        uint64_t size = damage(scratch, subject->size, map, &random);
+        uint64_t size = damage(subject, scratch, map, &random);
         if (subject->repair && fixture_random(&random) % 8 != 0)
             subject->repair(scratch, size);
         if (size == subject->size) {
@@ -567,13 +606,13 @@ static void overwrite(struct inode *root) {
 /* What a power cut leaves when all of this has been committed, and none of it is at home. */
 static void change_and_cut(struct volume *volume, const uint8_t *image, uint8_t *after,
                            uint64_t size) {
-    struct inode *root;
+    struct inode *root, *inode;
 
     ck_assert_int_eq(volume_root(volume, &root), 0);
     for (unsigned i = 0; i < 8; i++) {
         char name[16];
         snprintf(name, sizeof(name), "late-%u", i);
-        struct inode *inode = make(root, name, i % 2 ? S_IFREG | 0644 : S_IFDIR | 0755, NULL);
+        inode = make(root, name, i % 2 ? S_IFREG | 0644 : S_IFDIR | 0755, NULL);
         if (i % 2)
             fill_file(inode, 0, 3000);
         volume_put(inode, 1);
@@ -582,8 +621,33 @@ static void change_and_cut(struct volume *volume, const uint8_t *image, uint8_t 
         ck_assert_int_eq(volume_sync(volume), 0);
     }
     overwrite(root);
-    volume_put(root, 1);
+    inode = make(root, "nameless", S_IFREG | 0644, NULL);
+    ck_assert_int_eq(volume_unlink(root, "nameless", 8), 0);
+    ck_assert_int_eq(volume_sync(volume), 0);
     memcpy(after, image, size);
+    volume_put(inode, 1);
+    volume_put(root, 1);
+}
+
+/* Where what is there now lies. */
+static void map_again(const struct subject *subject, uint8_t *image, struct map *map) {
+    struct log log = log_to_stderr("hostile", LOG_LEVEL_WARNING);
+    struct check_report report = {.finding = ignore_finding};
+    struct clock clock;
+    struct volume *volume;
+    struct device *device;
+
+    memset(map->count, 0, sizeof(map->count));
+    clock_init_virtual(&clock, NULL);
+    ck_assert_int_eq(
+        device_open_trace(flat_open(image, subject->size, &clock, &log), map_add, map, &device), 0);
+    struct volume_config config = {
+        .type = subject->type, .device = device, .clock = &clock, .log = &log, .read_only = true};
+    ck_assert_int_eq(volume_open(&config, &volume), 0);
+    use_volume(volume, 1);
+    ck_assert_int_eq(volume->layout->check(device, &log, &report), 0);
+    ck_assert_uint_eq(report.wrong, 0);
+    ck_assert_int_eq(volume_close(volume), 0);
 }
 
 static uint8_t *make_sound(const struct subject *subject, struct map *map) {
@@ -611,6 +675,8 @@ static uint8_t *make_sound(const struct subject *subject, struct map *map) {
     ck_assert_int_eq(volume_open(&config, &volume), 0);
     fill_volume(volume, subject);
     fill_history(volume);
+    if (subject->fill)
+        subject->fill(volume);
     ck_assert_int_eq(volume_drop_caches(volume), 0);
     use_volume(volume, 1); /* also reads what was never written */
     if (subject->unclean)
@@ -618,7 +684,11 @@ static uint8_t *make_sound(const struct subject *subject, struct map *map) {
     ck_assert_int_eq(volume_close(volume), 0);
     if (subject->unclean)
         memcpy(image, after, subject->size);
+    if (subject->leave_log)
+        subject->leave_log(image);
     free(after);
+    if (subject->moves)
+        map_again(subject, image, map);
     return image;
 }
 
