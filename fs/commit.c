@@ -119,6 +119,53 @@ static void data_pause(struct volume *volume) {
     give_way(&volume->commit, false);
 }
 
+/* Holds the inode until the commit is over, unless it is what was held last. NULL in *inode: it is
+ * deleted, and its data do not matter. */
+static int held_by_number(struct volume *volume, uint64_t ino, struct inode **inode) {
+    struct commit *commit = &volume->commit;
+
+    *inode = commit->held_count ? commit->held[commit->held_count - 1] : NULL;
+    if (*inode && (*inode)->ino == ino)
+        return 0;
+    int error = held_grow(commit);
+    *inode = error ? NULL : inode_cache_grab(volume, ino);
+    if (*inode)
+        commit->held[commit->held_count++] = *inode;
+    return error;
+}
+
+/* Stores the pages that are dirty now, in the order in which they became it. Where the disk's queue
+ * is full, whoever waits for room in it gets some in turn: so a commit in the background and the
+ * write-back beside it take turns of the same size. Holding no lock. */
+static int data_store_written(struct volume *volume, struct subject *subject) {
+    int64_t left = (int64_t)page_cache_dirty_bytes(volume), stored = 0, turn = 0;
+    struct inode *inode;
+    uint64_t ino;
+
+    for (; left > 0 && page_cache_oldest(volume, &ino); left -= stored) {
+        int error = held_by_number(volume, ino, &inode);
+        if (error)
+            return error;
+        stored = PAGE_SIZE_BYTES;
+        if (!inode) {
+            page_cache_skip_oldest(volume, ino);
+            continue;
+        }
+        if (turn >= (int64_t)WRITEBACK_TURN_BYTES) {
+            turn = 0;
+            data_pause(volume);
+        }
+        subject->stored = true;
+        pthread_rwlock_wrlock(inode_data_lock(inode));
+        stored = page_cache_store_oldest(inode);
+        turn += stored;
+        pthread_rwlock_unlock(inode_data_lock(inode));
+        if (stored < 0)
+            return (int)stored;
+    }
+    return 0;
+}
+
 static void gate_open(struct commit *commit) {
     if (!commit->gate_shut)
         return;
@@ -132,11 +179,14 @@ static void gate_open(struct commit *commit) {
  * which the layout's list is empty, unless there was an error. */
 static int data_settle(struct volume *volume, struct subject *subject) {
     struct inode *inode;
-    int error;
+    int error = 0;
 
+    if (volume->commit_stores_written && (!subject->inode || subject->inode->dirty))
+        error = data_store_written(volume, subject);
     pthread_rwlock_wrlock(&volume->lock);
-    error = data_next(volume, subject, &inode);
-    for (unsigned round = 0; inode && !error; round++) {
+    if (!error)
+        error = data_next(volume, subject, &inode);
+    for (unsigned round = 0; !error && inode; round++) {
         pthread_rwlock_unlock(&volume->lock);
         if (round > 0)
             volume->commit.gate_shut = true;

@@ -6,7 +6,9 @@
  *
  *   1. data:  dirty pages that must be stored before the change to the metadata that points at them
  *             (layout->commit_data names the inodes, of all or for the one that the commit is
- *             for), while everything else goes on; they are waited for before step 3;
+ *             for; before them, all in the order in which they became dirty, if the layout sets
+ *             volume->commit_stores_written), while everything else goes on; they are waited for
+ *             before step 3;
  *   2. begin: under the volume's exclusive lock, in memory: the layout freezes what has changed,
  *             so that later changes belong to the next commit;
  *   3. write: no lock at all: the disk works, readers and writers go on;

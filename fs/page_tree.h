@@ -32,6 +32,7 @@ struct page {
     struct inode *inode;
     uint64_t index;            /* offset in the file / PAGE_SIZE_BYTES */
     struct inflight *inflight; /* the request that brings or writes it, while that may be pending */
+    TAILQ_ENTRY(page) dirtied; /* while dirty: on the page cache's list */
     uint16_t pins;             /* readers copying from it */
     bool dirty;
     bool loading;  /* somebody is reading it in: it has no contents yet */
@@ -42,7 +43,8 @@ struct page_tree {
     struct inode *inode; /* whose pages these are */
     void *root;
     uint64_t count, dirty;
-    uint64_t ahead; /* read-ahead has gone up to this page index */
+    uint64_t ahead;  /* read-ahead has gone up to this page index */
+    uint64_t stored; /* write-back goes on at this page index */
     uint8_t height;
     bool listed;                      /* on the page cache's write-back list */
     TAILQ_ENTRY(page_tree) writeback; /* while listed */

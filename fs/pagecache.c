@@ -43,6 +43,7 @@ int page_cache_create(struct volume *volume, struct page_cache **result) {
     cache->background_bytes = machine->memory_bytes / 100 * machine->dirty_background_percent;
     cache->limit_bytes = machine->memory_bytes / 100 * machine->dirty_percent;
     TAILQ_INIT(&cache->dirty_inodes);
+    TAILQ_INIT(&cache->dirty_pages);
     inflight_init(&cache->reads);
     inflight_init(&cache->writes);
     cache->writes.failed = writeback_failed;
@@ -104,10 +105,12 @@ void page_set_dirty(struct page *page, bool dirty) {
     page_tree_set_dirty(inode->pages, page, dirty);
     if (dirty) {
         cache->dirty_bytes += PAGE_SIZE_BYTES;
+        TAILQ_INSERT_TAIL(&cache->dirty_pages, page, dirtied);
         if (inode->pages->dirty == 1)
             page_cache_enlist(inode);
     } else {
         cache->dirty_bytes -= PAGE_SIZE_BYTES;
+        TAILQ_REMOVE(&cache->dirty_pages, page, dirtied);
         if (inode->pages->dirty == 0)
             page_cache_unlist(inode);
     }

@@ -19,6 +19,9 @@
 
 #include "fs/volume.h"
 
+/* Stored under one hold of an inode's data lock, and in one turn of those who store in turn. */
+#define WRITEBACK_TURN_BYTES (4u << 20)
+
 int page_cache_create(struct volume *volume, struct page_cache **cache);
 void page_cache_destroy(struct page_cache *cache);
 
@@ -61,6 +64,16 @@ bool page_cache_has_dirty(const struct inode *inode);
 uint64_t page_cache_next_dirty(struct inode *inode, uint64_t offset);
 
 /* --- write-back (fs/writeback.c) --- */
+/* How many bytes are dirty. */
+uint64_t page_cache_dirty_bytes(const struct volume *volume);
+/* Whose page became dirty first, for those who store pages in that order; false: none is dirty. */
+bool page_cache_oldest(struct volume *volume, uint64_t *ino);
+/* Stores, without waiting, the pages that became dirty first, as far as they lie in a row in this
+ * inode. The bytes stored (0: another's became dirty first) or negative errno. Data lock
+ * exclusive. */
+int64_t page_cache_store_oldest(struct inode *inode);
+/* Lets the page that became dirty first be the last, if it is this inode's still. */
+void page_cache_skip_oldest(struct volume *volume, uint64_t ino);
 /* Waits for all writes in flight now. The error of the first of them that failed; who is to be told
  * of it later is told all the same. */
 int writeback_wait(struct volume *volume);

@@ -7,6 +7,7 @@
  * and looks it up anew, since it is gone if loading failed.
  *  2. An inode is on `dirty_inodes` exactly while it has dirty pages and is in the inode cache's
  *     table, in the order in which they became dirty.
+ *  3. A page is on `dirty_pages` exactly while it is dirty, in the order in which they became it.
  */
 #ifndef LAYOUTFS_PAGECACHE_INTERNAL_H
 #define LAYOUTFS_PAGECACHE_INTERNAL_H
@@ -18,12 +19,14 @@
 #define PAGE_RUN_MAX 256u /* pages in one call of layout->load or store: 1 MiB */
 
 TAILQ_HEAD(page_tree_queue, page_tree);
+TAILQ_HEAD(page_queue, page);
 
 struct page_cache {
     struct volume *volume;
     struct recycler pages, trees, nodes;
     struct inflight_list reads, writes;
     struct page_tree_queue dirty_inodes; /* by their trees */
+    struct page_queue dirty_pages;
     uint64_t dirty_inode_count;
     _Atomic uint64_t dirty_bytes;
     uint64_t background_bytes, limit_bytes; /* write-back starts; writers wait */

@@ -64,7 +64,10 @@ struct volume {
                            it gets the exclusive lock and a step, and dirty data may lie in holes */
     bool store_sweeps;  /* the layout's: what is stored in turn lies side by side, wherever it is in
                            the file: write-back takes all dirty pages of a file in their order */
-    bool commit_frees;  /* the layout's: a commit would make blocks free that are not yet */
+    bool commit_stores_written; /* the layout's: before a commit all dirty pages are stored, in the
+                                   order in which they became dirty; if not, or if that is not
+                                   enough, those that layout->commit_data names */
+    bool commit_frees;          /* the layout's: a commit would make blocks free that are not yet */
     bool commit_goes_on; /* the layout's: the last commit has made blocks free, and the next one
                             may, too: who finds no space may ask again and again */
     bool store_frees;    /* likewise: so would storing all dirty pages */

@@ -5,7 +5,8 @@
  * When dirty pages and buffers reach the disk: too many (writeback_throttle), too old
  * (writeback_periodic), asked for (page_cache_flush, writeback_all). Files are taken in the order
  * in which they became dirty, the pages of each in file order; of a large one a piece at a time,
- * unless its layout wants them all in turn (volume->store_sweeps).
+ * which goes on where the last one ended, as in Linux, and behind the last page at the first. A
+ * layout may want all pages of a file in turn, from its start (volume->store_sweeps).
  *
  * Under a virtual clock the writer that finds too many dirty pages submits them at once, as the
  * modelled kernel's flusher thread would on its behalf, and goes on while the disk works; it waits
@@ -19,8 +20,6 @@
 
 #include "fs/pagecache_internal.h"
 
-/* Stored under one hold of an inode's data lock. */
-#define HOLD_BYTES (4u << 20)
 /* The flusher looks whether something is due at least this often. */
 #define FLUSHER_INTERVAL_NS NS_PER_SEC
 
@@ -124,6 +123,61 @@ static int64_t writeback_inode(struct inode *inode, uint64_t *index, uint64_t li
     }
     pool_unlock(pool);
     return error ? error : (int64_t)done;
+}
+
+/* --- in the order of the changes -------------------------------------------------------------- */
+
+uint64_t page_cache_dirty_bytes(const struct volume *volume) {
+    return volume->page_cache->dirty_bytes;
+}
+
+bool page_cache_oldest(struct volume *volume, uint64_t *ino) {
+    const struct page *page;
+    bool found;
+
+    pool_lock(&volume->pool);
+    page = TAILQ_FIRST(&volume->page_cache->dirty_pages);
+    found = page != NULL;
+    if (found)
+        *ino = page->inode->ino;
+    pool_unlock(&volume->pool);
+    return found;
+}
+
+/* The pages that became dirty first, one after the other in the inode and in time. */
+static unsigned collect_oldest(const struct inode *inode, struct page **pages) {
+    struct page *page = TAILQ_FIRST(&inode->volume->page_cache->dirty_pages);
+    unsigned count = 0;
+
+    while (page && page->inode == inode && count < PAGE_RUN_MAX &&
+           (count == 0 || page->index == pages[count - 1]->index + 1)) {
+        pages[count++] = page;
+        page = TAILQ_NEXT(page, dirtied);
+    }
+    return count;
+}
+
+int64_t page_cache_store_oldest(struct inode *inode) {
+    struct pool *pool = &inode->volume->pool;
+    struct page *pages[PAGE_RUN_MAX];
+
+    pool_lock(pool);
+    unsigned count = collect_oldest(inode, pages);
+    int error = count ? writeback_run(inode, pages, count) : 0;
+    pool_unlock(pool);
+    return error ? error : (int64_t)count * PAGE_SIZE_BYTES;
+}
+
+void page_cache_skip_oldest(struct volume *volume, uint64_t ino) {
+    struct page_queue *queue = &volume->page_cache->dirty_pages;
+
+    pool_lock(&volume->pool);
+    struct page *page = TAILQ_FIRST(queue);
+    if (page && page->inode->ino == ino) {
+        TAILQ_REMOVE(queue, page, dirtied);
+        TAILQ_INSERT_TAIL(queue, page, dirtied);
+    }
+    pool_unlock(&volume->pool);
 }
 
 /* --- what fails in flight ----------------------------------------------------------------------
@@ -256,35 +310,54 @@ static void writeback_skip(struct volume *volume, uint64_t ino) {
 static int64_t writeback_piece(struct inode *inode, uint64_t *index) {
     commit_point(inode->volume);
     pthread_rwlock_wrlock(inode_data_lock(inode));
-    int64_t result = writeback_inode(inode, index, HOLD_BYTES);
+    int64_t result = writeback_inode(inode, index, WRITEBACK_TURN_BYTES);
     pthread_rwlock_unlock(inode_data_lock(inode));
     return result;
 }
 
-/* Up to which page a sweep goes, since the file may grow all the while; 0: none is wanted. */
-static uint64_t sweep_end(struct inode *inode) {
-    if (!inode->volume->store_sweeps)
-        return 0;
+/* Stores all pages in turn, up to where the file ends now: it may grow all the while. The bytes
+ * stored last or an error. */
+static int64_t writeback_sweep(struct inode *inode) {
+    uint64_t index = 0;
+    int64_t result;
+
     pthread_rwlock_rdlock(inode_data_lock(inode));
-    uint64_t end = inode->size / PAGE_SIZE_BYTES;
+    const uint64_t end = inode->size / PAGE_SIZE_BYTES;
     pthread_rwlock_unlock(inode_data_lock(inode));
-    return end;
+    do {
+        result = writeback_piece(inode, &index);
+    } while (result >= (int64_t)WRITEBACK_TURN_BYTES && index < end);
+    return result;
+}
+
+/* Stores the piece behind the last one, and behind the end the first. The bytes or an error. */
+static int64_t writeback_next_piece(struct inode *inode) {
+    int64_t result, more = 0;
+
+    commit_point(inode->volume);
+    pthread_rwlock_wrlock(inode_data_lock(inode));
+    uint64_t index = inode->pages ? inode->pages->stored : 0;
+    result = writeback_inode(inode, &index, WRITEBACK_TURN_BYTES);
+    if (result >= 0 && result < (int64_t)WRITEBACK_TURN_BYTES && index > 0) {
+        index = 0;
+        more = writeback_inode(inode, &index, WRITEBACK_TURN_BYTES - (uint64_t)result);
+    }
+    if (inode->pages)
+        inode->pages->stored = index;
+    pthread_rwlock_unlock(inode_data_lock(inode));
+    return more < 0 ? more : result + more;
 }
 
 /* Stores some of the first inode, or all. The bytes stored last or an error. */
 static int64_t writeback_one(struct volume *volume, uint64_t ino) {
     struct inode *inode = inode_cache_grab(volume, ino);
-    uint64_t index = 0, end;
     int64_t result;
 
     if (!inode) { /* deleted, and about to be forgotten */
         writeback_skip(volume, ino);
         return 0;
     }
-    end = sweep_end(inode);
-    do {
-        result = writeback_piece(inode, &index);
-    } while (result >= (int64_t)HOLD_BYTES && index < end);
+    result = volume->store_sweeps ? writeback_sweep(inode) : writeback_next_piece(inode);
     volume_put(inode, 1);
     if (result < 0) /* stays dirty, but others must not wait for it */
         writeback_skip(volume, ino);
@@ -304,7 +377,7 @@ static int writeback_inodes(struct volume *volume, int64_t before_ns, uint64_t t
            writeback_first(volume, before_ns, &ino)) {
         int64_t result = writeback_one(volume, ino);
 
-        if (result < (int64_t)HOLD_BYTES) /* else there may be more of it */
+        if (result < (int64_t)WRITEBACK_TURN_BYTES) /* else there may be more of it */
             left--;
         if (result < 0 && !error)
             error = (int)result;

@@ -170,8 +170,9 @@ enum ext_journal_fault {
 struct ext_journal_settings {
     enum ext_journal_mode mode;
     bool barrier;
-    int64_t interval_ns; /* of commits */
-    unsigned faults;     /* enum ext_journal_fault */
+    bool ordered_written; /* journal=ordered: all data, in the order of the writes */
+    int64_t interval_ns;  /* of commits */
+    unsigned faults;      /* enum ext_journal_fault */
 };
 
 enum ext_dir_order { EXT_ORDER_HASH, EXT_ORDER_STORED };

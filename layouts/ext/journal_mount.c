@@ -203,6 +203,8 @@ int ext_journal_start(struct ext *ext) {
         ext->volume->store_changes = true;
         ext->volume->limits.dirty_data_max = (uint64_t)journal->share * journal->log.block_size / 2;
     }
+    ext->volume->commit_stores_written =
+        journal->mode == EXT_JOURNAL_ORDERED && ext->journal_settings.ordered_written;
     ext->volume->limits.commit_interval_ns = ext->journal_settings.interval_ns;
     return rc;
 }

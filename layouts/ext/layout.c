@@ -69,6 +69,13 @@ static const struct option_choice data_choices[] = {
     {0},
 };
 
+static const struct option_choice ordered_choices[] = {
+    {"files", "those of files that got new blocks, file by file (ext4; jbd2 since Linux 2.6.27)",
+     0},
+    {"written", "all that were written, in that order (ext3 up to Linux 2.6.x: jbd)", 1},
+    {0},
+};
+
 static const struct option_choice journal_fault_choices[] = {
     {"commit-first", "the commit block is written before what it vouches for",
      EXT_JOURNAL_FAULT_COMMIT_FIRST},
@@ -261,6 +268,12 @@ const struct option_spec ext_options[] = {
      .scope = OPTION_MOUNT,
      .choices = data_choices,
      .description = "the kernel's spelling of journal="},
+    {.name = "ordered",
+     .kind = OPTION_CHOICE,
+     .scope = OPTION_MOUNT,
+     .default_text = "files",
+     .choices = ordered_choices,
+     .description = "journal=ordered: which data are stored before a commit"},
     {.name = "commit",
      .kind = OPTION_NUMBER,
      .scope = OPTION_MOUNT,

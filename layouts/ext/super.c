@@ -264,6 +264,7 @@ static int set_journal(struct ext *ext, const struct options *options) {
                                            options_number(options, "journal") != EXT_JOURNAL_NONE);
     settings->mode = journal_mode(ext, options);
     settings->barrier = options_number(options, "barrier");
+    settings->ordered_written = options_number(options, "ordered");
     settings->interval_ns = options_number(options, "commit") * NS_PER_SEC;
     if (options_given(options, "journal_fault"))
         settings->faults = (unsigned)options_number(options, "journal_fault");

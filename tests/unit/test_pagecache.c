@@ -561,6 +561,51 @@ START_TEST(test_write_back_in_sweeps) {
 }
 END_TEST
 
+static struct {
+    int (*store)(struct inode *inode, const struct data_range *range, struct device_batch *batch);
+    uint64_t offsets[64];
+    unsigned count;
+} stores;
+
+static int note_store(struct inode *inode, const struct data_range *range,
+                      struct device_batch *batch) {
+    ck_assert_uint_lt(stores.count, 64);
+    stores.offsets[stores.count++] = range->offset;
+    return stores.store(inode, range, batch);
+}
+
+/* Write-back goes on where it stopped, though what it has stored is dirty again; and at the start
+ * when it has been at the end. */
+START_TEST(test_write_back_goes_on) {
+    const uint64_t turn = WRITEBACK_TURN_BYTES;
+    static char data[1 << 16];
+    struct fixture f;
+
+    fixture_open(&f, "memory", VOLUME_SIZE, NULL, "cache=64M", true);
+    struct layout layout = *f.volume->layout;
+    stores.store = layout.store;
+    stores.count = 0;
+    layout.store = note_store;
+    f.volume->layout = &layout;
+    struct inode *inode = make_file(&f, "file");
+    for (uint64_t at = 0; at < 3 * turn; at += sizeof(data)) {
+        unsigned before = stores.count;
+        ck_assert_int_eq(volume_write(inode, data, sizeof(data), at), (int64_t)sizeof(data));
+        if (stores.count > before) /* some write-back: what it began with changes again */
+            ck_assert_int_eq(volume_write(inode, data, 1, 0), 1);
+    }
+    f.clock.now_ns += 60 * NS_PER_SEC;
+    ck_assert_int_eq(volume_tick(f.volume), 0);
+    ck_assert(!page_cache_has_dirty(inode));
+    for (unsigned i = 1; i + 1 < stores.count; i++)
+        ck_assert_uint_gt(stores.offsets[i], stores.offsets[i - 1]);
+    ck_assert_uint_gt(stores.offsets[stores.count - 2], turn);
+    ck_assert_uint_eq(stores.offsets[stores.count - 1], 0);
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 /* --- threads -----------------------------------------------------------------------------------
  */
 
@@ -669,6 +714,7 @@ int main(void) {
     tcase_add_loop_test(tcase, test_read_larger_than_the_cache, 0, 2);
     tcase_add_test(tcase, test_dirty_data_is_bounded);
     tcase_add_loop_test(tcase, test_write_back_in_sweeps, 0, 2);
+    tcase_add_test(tcase, test_write_back_goes_on);
     tcase_add_loop_test(tcase, test_threads, 1, 3);
     suite_add_tcase(suite, tcase);
     return fixture_run(suite);
