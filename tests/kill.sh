@@ -6,13 +6,7 @@
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
 need_root
 need_fuse
-need e2fsck dumpe2fs mountpoint python3 unshare
-
-# In a mount namespace of their own: one that another program makes meanwhile would keep copies of
-# our mounts, and so the loop device of an image that is thought to be unmounted.
-if [ "${KILL_NAMESPACE-}" != own ]; then
-    KILL_NAMESPACE=own exec unshare --mount --propagation private bash "$0" "$@"
-fi
+need e2fsck dumpe2fs mountpoint python3
 
 mount_point=$PWD/mnt
 server=

@@ -32,14 +32,20 @@ need_root() {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
 }
 
+# need_own_mounts: skips the test where what it mounts over the system's files would be seen outside.
+need_own_mounts() {
+    [ "${LAYOUTFS_TEST_NAMESPACE:-}" = own ] || skip "needs a mount namespace of its own"
+}
+
 # need_fuse: skips the test where nothing can be mounted through FUSE.
 need_fuse() {
     need fusermount3
     [ -r /dev/fuse ] && [ -w /dev/fuse ] || skip "/dev/fuse is not usable"
 }
 
-# open_fuse_to_all: plain users can use /dev/fuse; in a mount namespace of the test's own.
+# open_fuse_to_all: plain users can use /dev/fuse.
 open_fuse_to_all() {
+    need_own_mounts
     mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse || skip "cannot open /dev/fuse to all"
 }
 
@@ -58,17 +64,6 @@ kernel_mount() {
         cat mount.err >&2
         fail "the kernel does not mount $1"
     }
-}
-
-# umount ARGUMENTS...: as the command, and waits until no loop device has a file of this test: one
-# beside it that has just copied all mounts into a namespace of its own keeps them alive, and what
-# they have not written unwritten, for a while.
-umount() {
-    command umount "$@" || return
-    for _ in {1..100}; do
-        losetup -n -l -O BACK-FILE 2>/dev/null | grep -F "$PWD/" >/dev/null || return 0
-        sleep 0.1
-    done
 }
 
 # layoutfs ARGUMENTS...: the program under test.

@@ -14,6 +14,9 @@
 # A unit test program counts once for each of its cases. An integration test is one case; it runs in
 # an empty directory of its own, exits with 0 (passed), 77 (skipped, the last line says why) or else,
 # and says "# alone" on a line of its own when others must not run beside it.
+#
+# Run by root, each test has mounts and processes of its own (LAYOUTFS_TEST_NAMESPACE=own), which end
+# with it.
 set -uo pipefail
 export LC_ALL=C
 
@@ -26,7 +29,7 @@ export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$source_root/tests/lsan.supp:pr
 time_limit=${LAYOUTFS_TEST_SECONDS:-1200}
 
 usage() {
-    sed -n 's/^# \{0,1\}//; 4,18p' "$0" >&2
+    sed -n 's/^# \{0,1\}//; 4,21p' "$0" >&2
     exit 2
 }
 
@@ -60,7 +63,17 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM HUP
 
-# clean_up DIR: removes it, and what a failed test has left mounted there.
+# Put before a command: runs it in a mount and a PID namespace of its own where that can be made. They
+# are made from the runner's, in which no test has mounted anything: a program beside a test that
+# copies all mounts, as a new namespace does, thus cannot keep alive what the test has unmounted. What
+# a test leaves, served or mounted, ends with its namespaces. The shell is there to stay, as it is
+# whom the kernel gives the orphans to (exec would leave them to a program that does not wait for them).
+# shellcheck disable=SC2016 # for the inner shell
+isolated=(unshare --mount --pid --mount-proc --kill-child bash -c '"$@"; exit' isolated)
+export LAYOUTFS_TEST_NAMESPACE=own
+"${isolated[@]}" true 2>/dev/null || isolated=() LAYOUTFS_TEST_NAMESPACE=
+
+# clean_up DIR: removes it, and what a failed test without namespaces has left mounted there.
 clean_up() {
     local mount_point
     while read -r _ mount_point _; do
@@ -80,10 +93,11 @@ run_test() {
         cd "$work" || exit 1
         export TMPDIR=$work LAYOUTFS=$build/tools/layoutfs
         case $kind in
-        unit) CK_TAP_LOG_FILE_NAME=$tap exec timeout -k 10 "$time_limit" "$build/tests/test_$name" ;;
-        lint) exec timeout -k 10 "$time_limit" bash "$source_root/scripts/lint.sh" "$name" "$build" ;;
-        *) exec timeout -k 10 "$time_limit" bash "$source_root/tests/integration/$name.sh" ;;
+        unit) export CK_TAP_LOG_FILE_NAME=$tap && command=("$build/tests/test_$name") ;;
+        lint) command=(bash "$source_root/scripts/lint.sh" "$name" "$build") ;;
+        *) command=(bash "$source_root/tests/integration/$name.sh") ;;
         esac
+        exec timeout -k 10 "$time_limit" "${isolated[@]}" "${command[@]}"
     ) >"$log" 2>&1 </dev/null || code=$?
     clean_up "$work"
     [ $code -ne 124 ] || echo "took longer than $time_limit s" >>"$log"

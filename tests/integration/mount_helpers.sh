@@ -1,26 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# mount(8), umount(8) and /etc/fstab with the mount helpers that `make install` installs. All in a
-# mount namespace of its own, where an overlay adds the helpers to /sbin.
+# mount(8), umount(8) and /etc/fstab with the mount helpers that `make install` installs. An
+# overlay adds the helpers to /sbin.
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
-need_root
+need_own_mounts
 need_fuse
-need unshare mount umount meson e2fsck setpriv
+need mount umount meson e2fsck setpriv
 
 helpers=(mount.layoutfs mount.fuse.layoutfs umount.layoutfs umount.fuse.layoutfs)
 
-if [ "${1-}" != inside ]; then
-    # --- what an installation puts where
-    build=$(dirname "$(dirname "$LAYOUTFS")")
-    meson install -C "$build" --no-rebuild --quiet --destdir "$PWD/installed" >install.log 2>&1 ||
-        { cat install.log >&2 && fail "meson install"; }
-    for helper in "${helpers[@]}"; do
-        target=$(readlink "installed/sbin/$helper") || fail "$helper is not installed in /sbin"
-        [ -x "installed/$target" ] || fail "$helper points to $target, where nothing is"
-    done
-    unshare --mount --propagation private bash "$0" inside
-    exit
-fi
+# --- what an installation puts where
+build=$(dirname "$(dirname "$LAYOUTFS")")
+meson install -C "$build" --no-rebuild --quiet --destdir "$PWD/installed" >install.log 2>&1 ||
+    { cat install.log >&2 && fail "meson install"; }
+for helper in "${helpers[@]}"; do
+    target=$(readlink "installed/sbin/$helper") || fail "$helper is not installed in /sbin"
+    [ -x "installed/$target" ] || fail "$helper points to $target, where nothing is"
+done
 
 mkdir -p helpers mnt
 for helper in "${helpers[@]}"; do

@@ -5,15 +5,9 @@
 # What depends on the layout is done for one type of each, with LAYOUTFS_TEST_FACTOR for all, or for
 # those named by arguments.
 . "${LAYOUTFS_SOURCE:?}/tests/lib.sh"
-need_root
+need_own_mounts
 need_fuse
-need unshare setpriv e2fsck python3 losetup
-
-if [ "${1-}" != inside ]; then
-    unshare --mount --propagation private bash "$0" inside "$@"
-    exit
-fi
-shift
+need setpriv e2fsck python3 losetup
 
 factor=${LAYOUTFS_TEST_FACTOR:-1}
 types=(ext2 nilfs2)

@@ -3,13 +3,8 @@
 # overlayfs, the filesystem of containers, with the mount as its lower layer and as its upper one.
 . "${LAYOUTFS_SOURCE:?}/tests/programs.sh"
 need_root
-need mount umount unshare setfattr
+need mount umount setfattr
 grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || skip "the kernel has no overlayfs"
-
-# The overlay is mounted in a namespace that ends with the test: this script again, in it.
-if [ "${IN_NAMESPACE:-no}" = no ]; then
-    IN_NAMESPACE=yes exec unshare --mount --propagation private bash "$0"
-fi
 
 merged=$PWD/merged
 ram=$PWD/ram

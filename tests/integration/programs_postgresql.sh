@@ -3,8 +3,8 @@
 # PostgreSQL: a cluster with page checksums is made, worked on by several clients, stopped, crashed,
 # and examined.
 . "${LAYOUTFS_SOURCE:?}/tests/programs.sh"
-need_root
-need unshare setpriv
+need_own_mounts
+need mount umount setpriv
 # Debian keeps the server's programs out of PATH.
 for directory in /usr/lib/postgresql/*/bin; do
     PATH=$directory:$PATH
@@ -13,17 +13,15 @@ need initdb pg_ctl pgbench psql pg_amcheck pg_checksums
 user=$(id -u postgres 2>/dev/null) || user=$(id -u nobody)
 
 # as_user COMMAND...: with the mount at /mnt, as the server's user may not look into the directory
-# that the test runs in. The namespace goes with its last process.
+# that the test runs in.
 as_user() {
-    # shellcheck disable=SC2016 # for the inner shell
-    unshare --mount bash -c 'mount --bind "$1" /mnt && cd /mnt && shift &&
-        exec env -i PATH="$PATH" LC_ALL=C TZ=UTC PGHOST=/mnt PGUSER=test PGDATABASE=postgres \
-            setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"' \
-        bash "$mount_point" "$user" "$@"
+    env -C /mnt -i PATH="$PATH" LC_ALL=C TZ=UTC PGHOST=/mnt PGUSER=test PGDATABASE=postgres \
+        setpriv --reuid="$user" --regid="$user" --clear-groups "$@"
 }
 
-stop_server() {
+leave_server() {
     [ ! -e "$mount_point/data/postmaster.pid" ] || as_user pg_ctl -D data -m immediate -s stop || true
+    umount /mnt
 }
 
 start_server() {
@@ -33,7 +31,8 @@ start_server() {
 }
 
 use_postgresql() {
-    trap stop_server EXIT
+    mount --bind "$mount_point" /mnt
+    trap leave_server EXIT
     chmod 1777 "$mount_point"
     as_user initdb -D data -k -A trust -U test --no-locale -E UTF8 --no-sync >initdb.log ||
         fail "$type: initdb: $(cat initdb.log)"
@@ -60,6 +59,5 @@ use_postgresql() {
     as_user psql -qc 'DROP TABLE extra'
     as_user pg_ctl -D data -m fast -s -w stop
     as_user pg_checksums -D data --check >checksums.log || fail "$type: $(cat checksums.log)"
-    trap - EXIT
 }
 on_every_type use_postgresql

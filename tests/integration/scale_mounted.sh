@@ -21,9 +21,9 @@ prepare_image() {
 }
 
 run_scale() {
-    layoutfs mount disk.img mnt -o "$options"
-    "$scale" "$1" mnt model || return
-    layoutfs umount mnt
+    layoutfs mount disk.img mnt -o "$options" &&
+        "$scale" "$1" mnt model &&
+        layoutfs umount mnt
 }
 
 # listing DIR: all that stat tells but access times, one line an object.
