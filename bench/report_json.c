@@ -121,6 +121,9 @@ static json_t *describe_device(const struct device_stats *stats) {
     json_object_set_new(object, "busy_ns", json_integer(stats->busy_ns));
     json_object_set_new(object, "cache_hits", number(stats->cache_hits));
     json_object_set_new(object, "flushes", number(stats->flushes));
+    json_object_set_new(object, "flash_programmed", number(stats->flash_programmed));
+    json_object_set_new(object, "flash_moved", number(stats->flash_moved));
+    json_object_set_new(object, "flash_erases", number(stats->flash_erases));
     return object;
 }
 

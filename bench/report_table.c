@@ -179,6 +179,7 @@ static void add_bytes(struct device_stats *sum, const struct device_stats *stats
         for (int purpose = 0; purpose < PURPOSE_COUNT; purpose++)
             sum->bytes[operation][purpose] += stats->bytes[operation][purpose];
     sum->flushes += stats->flushes;
+    sum->flash_programmed += stats->flash_programmed;
 }
 
 /* Data, journal, and in the middle everything else, which is metadata. Returns the sum. */
@@ -198,25 +199,40 @@ static uint64_t print_moved(FILE *file, const uint64_t bytes[PURPOSE_COUNT]) {
     return all;
 }
 
-static void print_purposes_row(FILE *file, const char *label, const struct device_stats *stats) {
+/* With `flash` also what the disk programmed, cleaning included, and how much that is for each byte
+ * that it was sent. */
+static void print_purposes_row(FILE *file, const char *label, const struct device_stats *stats,
+                               bool flash) {
     fprintf(file, "  %-*.*s", LABEL_WIDTH - 2, LABEL_WIDTH - 2, label);
     print_moved(file, stats->bytes[DEVICE_READ]);
     uint64_t written = print_moved(file, stats->bytes[DEVICE_WRITE]);
     fprintf(file, "%*.1f", PURPOSE_WIDTH, (double)written / 1e6);
     print_count(file, PURPOSE_WIDTH, stats->flushes);
+    if (flash)
+        fprintf(file, "%*.1f", PURPOSE_WIDTH, (double)stats->flash_programmed / 1e6);
+    if (flash && written)
+        fprintf(file, "%*.2f", PURPOSE_WIDTH, (double)stats->flash_programmed / (double)written);
     fputc('\n', file);
+}
+
+static bool has_flash(const struct row_result *row) {
+    for (unsigned i = 0; i < row->step_count; i++)
+        if (row->steps[i].device.flash_programmed)
+            return true;
+    return false;
 }
 
 /* Steps that are not timed count here: what a step has put off is written in them. */
 static void print_purposes(FILE *file, const struct report *report) {
-    static const char *const columns[] = {"data",     "metadata", "journal", "data",
-                                          "metadata", "journal",  "all",     "flushes"};
+    static const char *const columns[] = {"data",    "metadata", "journal", "data",  "metadata",
+                                          "journal", "all",      "flushes", "flash", "a byte"};
     const struct row_result *first = first_done(report);
     struct device_stats sums[SCENARIO_ROWS_MAX] = {0};
+    const bool flash = first && has_flash(first);
 
     fprintf(file, "\n%-*s%*s%*s\n%-*s", LABEL_WIDTH, "MB by purpose", 3 * PURPOSE_WIDTH, "read",
             4 * PURPOSE_WIDTH, "written", LABEL_WIDTH, "step, layout");
-    for (unsigned i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+    for (unsigned i = 0; i < sizeof(columns) / sizeof(*columns) - (flash ? 0 : 2); i++)
         fprintf(file, "%*s", PURPOSE_WIDTH, columns[i]);
     fputc('\n', file);
     for (unsigned i = 0; first && i < first->step_count; i++) {
@@ -226,14 +242,14 @@ static void print_purposes(FILE *file, const struct report *report) {
             const struct step *step = report_step(&report->rows[row], name);
             if (!step)
                 continue;
-            print_purposes_row(file, report->rows[row].row->label, &step->device);
+            print_purposes_row(file, report->rows[row].row->label, &step->device, flash);
             add_bytes(&sums[row], &step->device);
         }
     }
     fputs("all steps\n", file);
     for (unsigned row = 0; row < report->row_count; row++)
         if (report->rows[row].status == ROW_DONE)
-            print_purposes_row(file, report->rows[row].row->label, &sums[row]);
+            print_purposes_row(file, report->rows[row].row->label, &sums[row], flash);
 }
 
 /* --- latency ---------------------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ static int open_disk(const struct scenario *scenario, struct clock *clock, const
         error = device_open_ram(preset.capacity / DEVICE_SECTOR * DEVICE_SECTOR, clock, log, &ram);
     if (error)
         return error;
-    error = device_open_hdd(&preset, ram, &hdd);
+    error = device_open_disk(&preset, ram, &hdd);
     if (error) {
         device_close(ram);
         return error;

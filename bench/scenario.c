@@ -4,6 +4,7 @@
  * that each message can say where it is about.
  */
 #include "bench/scenario.h"
+#include "fs/device/disk.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -438,6 +439,21 @@ int scenario_select(struct scenario *scenario, const char *selection, const stru
     free(rows);
     free(wishes);
     return error;
+}
+
+int scenario_set_disk(struct scenario *scenario, const char *name, const struct log *log) {
+    struct disk_preset preset;
+    int error = disk_preset_find(name, &preset, log);
+
+    if (error)
+        return error;
+    snprintf(scenario->disk, sizeof(scenario->disk), "%s", preset.name);
+    if (preset.capacity < scenario->volume_start ||
+        preset.capacity - scenario->volume_start < scenario->volume_size)
+        scenario->volume_start = 0;
+    for (unsigned i = 0; i < scenario->row_count; i++)
+        scenario->rows[i].published_count = 0;
+    return 0;
 }
 
 int scenario_scale(struct scenario *scenario, unsigned permille) {

@@ -71,6 +71,10 @@ void scenario_each(void (*visit)(void *context, const char *name, const char *te
 /* Keeps the rows that `selection` names: ids separated by commas, or TYPE[:MOUNT_OPTIONS] for one
  * that the scenario does not have (options separated by ':' in place of ','). */
 int scenario_select(struct scenario *scenario, const char *selection, const struct log *log);
+/* Another modelled disk; the rows then have no published figures, which are of the scenario's own.
+ * A volume that would lie behind the disk's end lies at its start. -ENOENT: there is no such disk.
+ */
+int scenario_set_disk(struct scenario *scenario, const char *name, const struct log *log);
 /* Makes everything smaller by permille/1000: the workload's size parameters and the memory. */
 int scenario_scale(struct scenario *scenario, unsigned permille);
 

@@ -57,6 +57,9 @@ static void stats_subtract(struct device_stats *later, const struct device_stats
     later->busy_ns -= earlier->busy_ns;
     later->cache_hits -= earlier->cache_hits;
     later->flushes -= earlier->flushes;
+    later->flash_programmed -= earlier->flash_programmed;
+    later->flash_moved -= earlier->flash_moved;
+    later->flash_erases -= earlier->flash_erases;
 }
 
 int step_begin(struct workload_run *run, const char *name, bool timed) {

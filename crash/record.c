@@ -199,7 +199,7 @@ static int open_copy(const struct base *base, struct clock *clock, struct device
         return 0;
     error = disk_preset_find(base->disk, &preset, fork->log);
     if (!error)
-        error = device_open_hdd(&preset, fork, device);
+        error = device_open_disk(&preset, fork, device);
     if (error)
         device_close(fork);
     return error;

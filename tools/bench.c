@@ -22,7 +22,7 @@
 #define WALL_RESULTS_MAX (SCENARIO_ROWS_MAX + 4)
 
 struct bench_arguments {
-    const char *scenario, *source, *layouts, *report, *json;
+    const char *scenario, *source, *layouts, *disk, *report, *json;
     unsigned scale, repeat, jobs;
     bool list, fit, mount, peers, quiet;
 };
@@ -33,6 +33,8 @@ static const struct argp_option argp_options[] = {
     {"list", KEY_LIST, 0, 0, "list the built-in scenarios", 0},
     {"layout", 'l', "ROW,...", 0,
      "run only these rows of the scenario; TYPE[:OPTION=VALUE...] adds one of your own", 0},
+    {"disk", 'd', "NAME", 0,
+     "on this modelled disk instead of the scenario's, of which published figures are", 0},
     {"source", 's', "FILE|DIR", 0,
      "the file tree to work with: an archive or a directory (default: a kernel tree that a package "
      "installed, else a synthetic one); \"synthetic\" asks for that",
@@ -77,6 +79,9 @@ static error_t parse_argument(int key, char *text, struct argp_state *state) {
         return 0;
     case 'l':
         arguments->layouts = text;
+        return 0;
+    case 'd':
+        arguments->disk = text;
         return 0;
     case 's':
         arguments->source = text;
@@ -324,7 +329,9 @@ static int prepare_scenario(const struct bench_arguments *arguments, struct scen
         return error;
     if (arguments->repeat)
         scenario->repeat = arguments->repeat;
-    if (arguments->layouts)
+    if (arguments->disk)
+        error = scenario_set_disk(scenario, arguments->disk, log);
+    if (!error && arguments->layouts)
         error = scenario_select(scenario, arguments->layouts, log);
     if (!error && arguments->scale != SCALE_FULL)
         error = scenario_scale(scenario, arguments->scale);

@@ -5,7 +5,7 @@
  * A device is an array of bytes in 512-byte sectors. Devices stack: each implements this contract
  * and may pass requests to a `lower` one.
  *
- *     trace -> elevator -> hdd -> image | ram
+ *     trace -> elevator (with a modelled drive: hdd or ssd) -> image | ram
  *
  * Others are for tests and the crash explorer: a disk that fails (fs/device/fault.h), one that
  * writes down what it is told (fs/device/record.h), a cheap writable copy (fs/device/fork.h).
@@ -81,6 +81,9 @@ struct device_stats {
     int64_t busy_ns;                                        /* sum of the four */
     uint64_t cache_hits; /* reads answered from the on-board buffer */
     uint64_t flushes;
+    uint64_t flash_programmed; /* bytes, with those that cleaning has moved */
+    uint64_t flash_moved;      /* bytes */
+    uint64_t flash_erases;     /* blocks */
 };
 
 struct device;
@@ -169,7 +172,8 @@ int device_open_ram(uint64_t size, struct clock *clock, const struct log *log,
 
 struct disk_preset;
 /* A disk by its data-sheet preset; `lower` holds the bytes. See fs/device/disk.h. */
-int device_open_hdd(const struct disk_preset *preset, struct device *lower, struct device **device);
+int device_open_disk(const struct disk_preset *preset, struct device *lower,
+                     struct device **device);
 
 struct trace_record {
     int64_t submit_ns;

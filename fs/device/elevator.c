@@ -2,7 +2,7 @@
  *
  * Layer: fs/device, over any device that holds the bytes.
  * The host's request queue in front of a modelled disk: merging, scheduling, and the events of the
- * simulation. The disk itself is in hdd.c.
+ * simulation. The disk itself is behind fs/device/drive.h.
  *
  * C-LOOK works as Linux's deadline scheduler does: requests are served in batches of one direction
  * (reading or writing), upwards on the disk from where the last request ended, then from the
@@ -31,7 +31,7 @@
 
 #include "fs/device/device.h"
 #include "fs/device/disk.h"
-#include "fs/device/hdd.h"
+#include "fs/device/drive.h"
 #include "fs/device/stack.h"
 
 /* The defaults of Linux's deadline scheduler. */
@@ -58,7 +58,7 @@ struct part {
 };
 
 struct elevator_request {
-    struct hdd_command command; /* first, so that the disk's command is the request */
+    struct drive_command command; /* first, so that the disk's command is the request */
     RB_ENTRY(elevator_request) node;
     TAILQ_ENTRY(elevator_request) fifo;
     uint64_t sequence;
@@ -76,7 +76,7 @@ struct part_chunk {
 
 struct elevator_device {
     struct device device;
-    struct hdd *hdd;
+    struct drive *drive;
     struct device_stats stats;
     enum elevator policy;
     uint32_t queue_requests, queue_depth, merge_sectors;
@@ -315,18 +315,18 @@ static void dispatch(struct elevator_device *e) {
         account_dispatch(e, request);
         TAILQ_INSERT_TAIL(&e->inside, request, fifo);
         e->in_disk++;
-        hdd_accept(e->hdd, &request->command, e->now);
+        e->drive->operations->accept(e->drive, &request->command, e->now);
     }
-    hdd_start(e->hdd, e->now);
+    e->drive->operations->start(e->drive, e->now);
 }
 
 static int64_t next_completion(const struct elevator_device *e) {
-    return e->flush_ns ? e->flush_ns : hdd_next_completion(e->hdd);
+    return e->flush_ns ? e->flush_ns : e->drive->operations->next_completion(e->drive);
 }
 
 static void flush_begin_if_next(struct elevator_device *e) {
     if (flush_is_next(e) && e->in_disk == 0)
-        e->flush_ns = hdd_flush(e->hdd, e->now);
+        e->flush_ns = e->drive->operations->flush(e->drive, e->now);
 }
 
 static void flush_complete(struct elevator_device *e) {
@@ -337,12 +337,13 @@ static void flush_complete(struct elevator_device *e) {
 }
 
 static void request_complete(struct elevator_device *e) {
-    struct elevator_request *request = (struct elevator_request *)hdd_complete(e->hdd);
+    struct elevator_request *request =
+        (struct elevator_request *)e->drive->operations->complete(e->drive);
     TAILQ_REMOVE(&e->inside, request, fifo);
     e->in_disk--;
     parts_complete(e, request);
     request_release(e, request);
-    hdd_start(e->hdd, e->now);
+    e->drive->operations->start(e->drive, e->now);
     flush_begin_if_next(e);
 }
 
@@ -420,7 +421,7 @@ static void enqueue_piece(struct elevator_device *e, enum device_operation opera
         e->request_free = request->next_free;
         e->count[operation]++;
         request->command =
-            (struct hdd_command){.lba = lba, .sectors = sectors, .operation = operation};
+            (struct drive_command){.lba = lba, .sectors = sectors, .operation = operation};
         request->parts = NULL;
         queue_insert(e, request);
     }
@@ -473,7 +474,7 @@ static int elevator_drain(struct device *device) {
 static int elevator_flush(struct device *device) {
     struct elevator_device *e = (struct elevator_device *)device;
     elevator_idle(e);
-    e->now = hdd_flush(e->hdd, e->now);
+    e->now = e->drive->operations->flush(e->drive, e->now);
     clock_wait_until(device->clock, e->now);
     e->stats.flushes++;
     return device_flush(device->lower);
@@ -509,10 +510,22 @@ static enum device_state elevator_poll(struct device *device) {
                                                                               : DEVICE_FREE;
 }
 
-/* Disks of this kind cannot unmap: the bytes below may vanish, but the platter is written. */
+/* Like ATA's TRIM without NCQ: alone in the disk. */
+static void elevator_trim(struct elevator_device *e, uint64_t offset, uint64_t length) {
+    elevator_idle(e);
+    e->now = e->drive->operations->trim(e->drive, offset / DEVICE_SECTOR, length / DEVICE_SECTOR,
+                                        e->now);
+    clock_wait_until(e->device.clock, e->now);
+}
+
+/* Where the drive cannot forget, the bytes below may vanish, but the platter is written. */
 static int elevator_zero(struct device *device, uint64_t offset, uint64_t length) {
     struct elevator_device *e = (struct elevator_device *)device;
     int error = device_zero(device->lower, offset, length);
+    if (!error && e->drive->operations->trim) {
+        elevator_trim(e, offset, length);
+        return 0;
+    }
     while (!error && length) {
         uint32_t piece = length < (1u << 20) ? (uint32_t)length : 1u << 20;
         enqueue(e, DEVICE_WRITE, PURPOSE_OTHER, offset, piece, NULL);
@@ -531,8 +544,8 @@ static void elevator_stats(struct device *device, struct device_stats *stats) {
 
 static void elevator_close(struct device *device) {
     struct elevator_device *e = (struct elevator_device *)device;
-    if (e->hdd)
-        hdd_close(e->hdd);
+    if (e->drive)
+        e->drive->operations->close(e->drive);
     while (e->part_chunks) {
         struct part_chunk *chunk = e->part_chunks;
         e->part_chunks = chunk->next;
@@ -543,7 +556,7 @@ static void elevator_close(struct device *device) {
 }
 
 static const struct device_operations elevator_operations = {
-    .name = "hdd",
+    .name = "disk",
     .submit = elevator_submit,
     .wait = elevator_wait,
     .flush = elevator_flush,
@@ -594,8 +607,8 @@ static int check_stack(const struct disk_preset *preset, const struct device *lo
     return 0;
 }
 
-int device_open_hdd(const struct disk_preset *preset, struct device *lower,
-                    struct device **device) {
+int device_open_disk(const struct disk_preset *preset, struct device *lower,
+                     struct device **device) {
     int error = check_stack(preset, lower);
     if (error)
         return error;
@@ -606,7 +619,8 @@ int device_open_hdd(const struct disk_preset *preset, struct device *lower,
     e->now = lower->clock->now_ns;
     error = elevator_init_queue(e, preset);
     if (!error)
-        error = hdd_open(preset, &e->stats, lower->log, &e->hdd);
+        error = preset->kind == DISK_SSD ? ssd_open(preset, &e->stats, lower->log, &e->drive)
+                                         : hdd_open(preset, &e->stats, lower->log, &e->drive);
     if (error) {
         elevator_close(&e->device);
         return error;

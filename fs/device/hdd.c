@@ -17,12 +17,14 @@
  *  5. Extents of the write cache neither overlap nor touch; cached is the sum of their lengths and
  *     at most cache_sectors.
  */
-#include "fs/device/hdd.h"
+#include "fs/device/drive.h"
 
 #include <bsd/sys/tree.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "fs/device/hdd_geometry.h"
 
 /* A command older than this in the disk's own queue goes first, whatever its place. */
 #define COMMAND_AGE_NS (500 * NS_PER_MS)
@@ -51,6 +53,7 @@ struct arm {
 };
 
 struct hdd {
+    struct drive drive;
     struct hdd_geometry geometry;
     struct device_stats *stats; /* borrowed */
     int64_t overhead_ns, write_settle_ns;
@@ -69,10 +72,10 @@ struct hdd {
     struct extent *extent_free;
     uint64_t cached, cache_sectors;
 
-    struct hdd_command **waiting; /* in order of arrival */
+    struct drive_command **waiting; /* in order of arrival */
     uint32_t waiting_count;
-    struct hdd_command *active;
-    struct hdd_command *done; /* by complete_ns */
+    struct drive_command *active;
+    struct drive_command *done; /* by complete_ns */
 };
 
 static int extent_compare(const struct extent *a, const struct extent *b) {
@@ -192,7 +195,7 @@ static void stream_begin(struct hdd *hdd, uint64_t start) {
 
 /* Whether reading on reaches the command sooner than seeking: it lies in what is being read, or at
  * most a track ahead. */
-static bool stream_reaches(const struct hdd *hdd, const struct hdd_command *command) {
+static bool stream_reaches(const struct hdd *hdd, const struct drive_command *command) {
     return hdd->stream && command->operation == DEVICE_READ && command->lba >= hdd->stream->start &&
            command->lba <= hdd->arm.lba + command->place.sectors;
 }
@@ -280,25 +283,20 @@ static void hdd_background(struct hdd *hdd, int64_t until) {
         stream_advance(hdd, until);
 }
 
-/* --- commands -------------------------------------------------------------------------------- */
-
-static void hdd_finish(struct hdd *hdd, struct hdd_command *command, int64_t complete_ns) {
-    struct hdd_command **link = &hdd->done;
-    command->complete_ns = complete_ns;
-    while (*link && (*link)->complete_ns <= complete_ns)
-        link = &(*link)->next;
-    command->next = *link;
-    *link = command;
+static inline struct hdd *hdd_of(struct drive *drive) {
+    return (struct hdd *)drive;
 }
 
+/* --- commands -------------------------------------------------------------------------------- */
+
 /* Served by the electronics alone. The time counts as the disk's only while the mechanism rests. */
-static void hdd_finish_electronic(struct hdd *hdd, struct hdd_command *command, int64_t start) {
+static void hdd_finish_electronic(struct hdd *hdd, struct drive_command *command, int64_t start) {
     int64_t transfer = interface_ns(hdd, command->sectors);
     if (hdd->arm.ns <= start && !hdd->cached) {
         hdd->stats->overhead_ns += hdd->overhead_ns;
         hdd->stats->transfer_ns += transfer;
     }
-    hdd_finish(hdd, command, start + hdd->overhead_ns + transfer);
+    drive_finish(&hdd->done, command, start + hdd->overhead_ns + transfer);
 }
 
 static bool buffer_holds(struct hdd *hdd, uint64_t start, uint64_t end) {
@@ -315,7 +313,7 @@ static bool buffer_holds(struct hdd *hdd, uint64_t start, uint64_t end) {
     return extent && start >= extent->start && end <= extent->end;
 }
 
-static void hdd_accept_read(struct hdd *hdd, struct hdd_command *command, int64_t now) {
+static void hdd_accept_read(struct hdd *hdd, struct drive_command *command, int64_t now) {
     uint64_t end = command->lba + command->sectors;
     if (buffer_holds(hdd, command->lba, end)) {
         if (hdd->stream && command->lba >= hdd->stream->start && end <= hdd->stream->end)
@@ -328,7 +326,7 @@ static void hdd_accept_read(struct hdd *hdd, struct hdd_command *command, int64_
     hdd->waiting[hdd->waiting_count++] = command;
 }
 
-static void hdd_accept_write(struct hdd *hdd, struct hdd_command *command, int64_t now) {
+static void hdd_accept_write(struct hdd *hdd, struct drive_command *command, int64_t now) {
     uint64_t end = command->lba + command->sectors;
     segments_invalidate(hdd, command->lba, end);
     if (command->sectors > hdd->cache_sectors) {
@@ -346,7 +344,8 @@ static void hdd_accept_write(struct hdd *hdd, struct hdd_command *command, int64
     cache_add(hdd, command->lba, end, command->complete_ns);
 }
 
-void hdd_accept(struct hdd *hdd, struct hdd_command *command, int64_t now) {
+static void hdd_accept(struct drive *drive, struct drive_command *command, int64_t now) {
+    struct hdd *hdd = hdd_of(drive);
     hdd_background(hdd, now);
     command->arrival_ns = now;
     if (command->operation == DEVICE_READ)
@@ -363,7 +362,7 @@ static uint32_t hdd_choose(const struct hdd *hdd, int64_t now) {
     int64_t best_ns = INT64_MAX;
     int64_t start = later(now, hdd->arm.ns);
     for (uint32_t i = 0; i < hdd->waiting_count; i++) {
-        const struct hdd_command *command = hdd->waiting[i];
+        const struct drive_command *command = hdd->waiting[i];
         if (stream_reaches(hdd, command))
             return i;
         int64_t ns = move_ns(hdd, &command->place, command->lba, command->operation);
@@ -377,7 +376,7 @@ static uint32_t hdd_choose(const struct hdd *hdd, int64_t now) {
 }
 
 /* The stream runs on until it has passed the command. */
-static int64_t hdd_serve_from_stream(struct hdd *hdd, const struct hdd_command *command,
+static int64_t hdd_serve_from_stream(struct hdd *hdd, const struct drive_command *command,
                                      int64_t start) {
     uint64_t end = command->lba + command->sectors;
     stream_extend(hdd, end, start);
@@ -389,7 +388,7 @@ static int64_t hdd_serve_from_stream(struct hdd *hdd, const struct hdd_command *
     return done;
 }
 
-static int64_t hdd_serve_from_platter(struct hdd *hdd, const struct hdd_command *command,
+static int64_t hdd_serve_from_platter(struct hdd *hdd, const struct drive_command *command,
                                       int64_t start) {
     if (hdd->stream)
         stream_advance(hdd, start);
@@ -401,13 +400,14 @@ static int64_t hdd_serve_from_platter(struct hdd *hdd, const struct hdd_command 
     return hdd->arm.ns;
 }
 
-void hdd_start(struct hdd *hdd, int64_t now) {
+static void hdd_start(struct drive *drive, int64_t now) {
+    struct hdd *hdd = hdd_of(drive);
     if (hdd->active || hdd->waiting_count == 0)
         return;
     uint32_t index = hdd_choose(hdd, now);
-    struct hdd_command *command = hdd->waiting[index];
+    struct drive_command *command = hdd->waiting[index];
     memmove(&hdd->waiting[index], &hdd->waiting[index + 1],
-            (hdd->waiting_count - index - 1) * sizeof(struct hdd_command *));
+            (hdd->waiting_count - index - 1) * sizeof(struct drive_command *));
     hdd->waiting_count--;
     /* A command that waited in the disk was understood meanwhile; what the mechanism was busy with
      * hides the rest. */
@@ -420,22 +420,25 @@ void hdd_start(struct hdd *hdd, int64_t now) {
     int64_t complete_ns = later(done + interface_ns(hdd, 1), start + transfer);
     hdd->stats->transfer_ns += complete_ns - done;
     hdd->active = command;
-    hdd_finish(hdd, command, complete_ns);
+    drive_finish(&hdd->done, command, complete_ns);
 }
 
-int64_t hdd_next_completion(const struct hdd *hdd) {
+static int64_t hdd_next_completion(const struct drive *drive) {
+    const struct hdd *hdd = (const struct hdd *)drive;
     return hdd->done ? hdd->done->complete_ns : INT64_MAX;
 }
 
-struct hdd_command *hdd_complete(struct hdd *hdd) {
-    struct hdd_command *command = hdd->done;
+static struct drive_command *hdd_complete(struct drive *drive) {
+    struct hdd *hdd = hdd_of(drive);
+    struct drive_command *command = hdd->done;
     hdd->done = command->next;
     if (command == hdd->active)
         hdd->active = NULL;
     return command;
 }
 
-int64_t hdd_flush(struct hdd *hdd, int64_t now) {
+static int64_t hdd_flush(struct drive *drive, int64_t now) {
+    struct hdd *hdd = hdd_of(drive);
     hdd_background(hdd, now);
     struct extent *extent;
     int64_t start = now;
@@ -467,8 +470,26 @@ static int hdd_init_buffer(struct hdd *hdd, const struct disk_preset *preset) {
     return 0;
 }
 
+static void hdd_close(struct drive *drive) {
+    struct hdd *hdd = hdd_of(drive);
+    hdd_geometry_destroy(&hdd->geometry);
+    free(hdd->segments);
+    free(hdd->extent_room);
+    free(hdd->waiting);
+    free(hdd);
+}
+
+static const struct drive_operations hdd_operations = {
+    .accept = hdd_accept,
+    .start = hdd_start,
+    .next_completion = hdd_next_completion,
+    .complete = hdd_complete,
+    .flush = hdd_flush,
+    .close = hdd_close,
+};
+
 int hdd_open(const struct disk_preset *preset, struct device_stats *stats, const struct log *log,
-             struct hdd **result) {
+             struct drive **drive) {
     if (preset->buffer_segments == 0 || preset->queue_depth == 0 || preset->interface_rate == 0 ||
         preset->write_cache_bytes > preset->buffer_bytes) {
         log_error(log, "disk \"%s\": the buffer, queue or interface is out of range", preset->name);
@@ -477,6 +498,7 @@ int hdd_open(const struct disk_preset *preset, struct device_stats *stats, const
     struct hdd *hdd = calloc(1, sizeof(*hdd));
     if (!hdd)
         return -ENOMEM;
+    hdd->drive.operations = &hdd_operations;
     hdd->stats = stats;
     hdd->overhead_ns = preset->overhead_ns;
     hdd->write_settle_ns = preset->write_settle_ns;
@@ -486,17 +508,9 @@ int hdd_open(const struct disk_preset *preset, struct device_stats *stats, const
     if (!error)
         error = hdd_init_buffer(hdd, preset);
     if (error) {
-        hdd_close(hdd);
+        hdd_close(&hdd->drive);
         return error;
     }
-    *result = hdd;
+    *drive = &hdd->drive;
     return 0;
-}
-
-void hdd_close(struct hdd *hdd) {
-    hdd_geometry_destroy(&hdd->geometry);
-    free(hdd->segments);
-    free(hdd->extent_room);
-    free(hdd->waiting);
-    free(hdd);
 }

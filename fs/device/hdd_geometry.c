@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/device/hdd.h"
+#include "fs/device/hdd_geometry.h"
 
 #define CYLINDERS_MIN 16
 #define SHARE_BITS    20 /* fixed point of the curve's shares between 0 and 1 */

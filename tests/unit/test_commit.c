@@ -270,7 +270,7 @@ static void start_on_disk(const char *type) {
     ck_assert_int_eq(options_parse(&options, found_type->mkfs_options), 0);
     ck_assert_int_eq(found->format(ram, &options), 0);
     options_free(&options);
-    ck_assert_int_eq(device_open_hdd(&preset, ram, &disk), 0);
+    ck_assert_int_eq(device_open_disk(&preset, ram, &disk), 0);
     struct volume_config config = {.type = type, .device = disk, .clock = &f.clock, .log = &f.log};
     ck_assert_int_eq(volume_open(&config, &f.volume), 0);
     ck_assert_int_eq(volume_root(f.volume, &f.root), 0);

@@ -36,7 +36,7 @@ static void bench_open_preset(struct bench *bench, uint64_t size) {
     clock_init_virtual(&bench->clock, NULL);
     ck_assert_int_eq(
         device_open_ram(size ? size : bench->preset.capacity, &bench->clock, NULL, &ram), 0);
-    ck_assert_int_eq(device_open_hdd(&bench->preset, ram, &bench->device), 0);
+    ck_assert_int_eq(device_open_disk(&bench->preset, ram, &bench->device), 0);
 }
 
 static void bench_find(struct bench *bench, const char *name) {
@@ -585,7 +585,7 @@ static int open_preset(void *context, const struct disk_preset *preset) {
     struct device *ram = NULL, *disk = NULL;
     clock_init_virtual(&clock, NULL);
     ck_assert_int_eq(device_open_ram(preset->capacity, &clock, NULL, &ram), 0);
-    ck_assert_int_eq(device_open_hdd(preset, ram, &disk), 0);
+    ck_assert_int_eq(device_open_disk(preset, ram, &disk), 0);
     ck_assert_uint_gt(strlen(preset->description), 0);
     device_close(disk);
     ++*(int *)context;
@@ -605,22 +605,22 @@ START_TEST(volumes_that_do_not_fit_are_refused) {
     bench_find(&bench, "laptop-2002");
     clock_init_virtual(&bench.clock, NULL);
     ck_assert_int_eq(device_open_ram(bench.preset.capacity + 512, &bench.clock, &quiet, &ram), 0);
-    ck_assert_int_eq(device_open_hdd(&bench.preset, ram, &disk), -EFBIG);
+    ck_assert_int_eq(device_open_disk(&bench.preset, ram, &disk), -EFBIG);
     ck_assert_ptr_null(disk);
     device_close(ram);
     ck_assert_int_eq(device_open_ram(MIB, &bench.clock, &quiet, &ram), 0);
     struct disk_preset wrong = bench.preset;
     wrong.seek_average_ns = wrong.seek_full_ns + 1;
-    ck_assert_int_eq(device_open_hdd(&wrong, ram, &disk), -EINVAL);
+    ck_assert_int_eq(device_open_disk(&wrong, ram, &disk), -EINVAL);
     wrong = bench.preset;
     wrong.cylinders /= 2;
-    ck_assert_int_eq(device_open_hdd(&wrong, ram, &disk), -EINVAL);
-    ck_assert_int_eq(device_open_hdd(&bench.preset, ram, &disk), 0);
+    ck_assert_int_eq(device_open_disk(&wrong, ram, &disk), -EINVAL);
+    ck_assert_int_eq(device_open_disk(&bench.preset, ram, &disk), 0);
     ck_assert_uint_eq(disk->size, MIB);
     device_close(disk);
     clock_init_wall(&bench.clock);
     ck_assert_int_eq(device_open_ram(MIB, &bench.clock, &quiet, &ram), 0);
-    ck_assert_int_eq(device_open_hdd(&bench.preset, ram, &disk), -EINVAL);
+    ck_assert_int_eq(device_open_disk(&bench.preset, ram, &disk), -EINVAL);
     device_close(ram);
     ck_assert_int_eq(disk_preset_find("drum-1956", &wrong, &quiet), -ENOENT);
 }

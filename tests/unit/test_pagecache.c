@@ -294,7 +294,7 @@ static void open_on_disk(struct fixture *f, const char *mount_options) {
     f->log = log_to_stderr("test", LOG_LEVEL_WARNING);
     ck_assert_int_eq(disk_each_preset(first_preset, &preset), 1);
     ck_assert_int_eq(device_open_ram(VOLUME_SIZE, &f->clock, &f->log, &ram), 0);
-    ck_assert_int_eq(device_open_hdd(&preset, ram, &disk), 0);
+    ck_assert_int_eq(device_open_disk(&preset, ram, &disk), 0);
     ck_assert_int_eq(layout_find("ext2", &layout, &type), 0);
     ck_assert_int_eq(options_init(&options, layout->options, OPTION_MKFS, &f->log), 0);
     ck_assert_int_eq(layout_format("ext2", disk, &options), 0);
