@@ -30,6 +30,10 @@ static int partition_zero(struct device *device, uint64_t offset, uint64_t lengt
     return device_zero(device->lower, start_of(device) + offset, length);
 }
 
+static int partition_discard(struct device *device, uint64_t offset, uint64_t length) {
+    return device_discard(device->lower, start_of(device) + offset, length);
+}
+
 static void partition_close(struct device *device) {
     free(device);
 }
@@ -38,6 +42,7 @@ static const struct device_operations partition_operations = {
     .name = "partition",
     .submit = partition_submit,
     .zero = partition_zero,
+    .discard = partition_discard,
     .close = partition_close,
 };
 

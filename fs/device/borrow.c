@@ -41,6 +41,10 @@ static int borrowed_zero(struct device *device, uint64_t offset, uint64_t length
     return device_zero(borrowed_target(device), offset, length);
 }
 
+static int borrowed_discard(struct device *device, uint64_t offset, uint64_t length) {
+    return device_discard(borrowed_target(device), offset, length);
+}
+
 static void borrowed_stats(struct device *device, struct device_stats *stats) {
     device_stats(borrowed_target(device), stats);
 }
@@ -57,6 +61,7 @@ static const struct device_operations borrowed_operations = {
     .drain = borrowed_drain,
     .poll = borrowed_poll,
     .zero = borrowed_zero,
+    .discard = borrowed_discard,
     .stats = borrowed_stats,
     .close = borrowed_close,
 };

@@ -188,6 +188,21 @@ int device_zero(struct device *device, uint64_t offset, uint64_t length) {
     return error == -EOPNOTSUPP ? write_zeros(device, offset, length) : error;
 }
 
+int device_discard(struct device *device, uint64_t offset, uint64_t length) {
+    int error = check_range(device, "discarding", offset, length);
+    if (error)
+        return error;
+    if (device->read_only)
+        return -EROFS;
+    for (; length > 0 && device; device = device->lower) {
+        if (device->operations->discard)
+            error = device->operations->discard(device, offset, length);
+        if (device->operations->discard || device->operations->zero)
+            break;
+    }
+    return error == -EOPNOTSUPP ? 0 : error;
+}
+
 void device_stats(struct device *device, struct device_stats *stats) {
     memset(stats, 0, sizeof(*stats));
     for (; device; device = device->lower) {

@@ -109,6 +109,9 @@ struct device_operations {
     /* Makes a range read as zeros without storing them if it can. NULL: passed down; -EOPNOTSUPP
      * at the bottom makes device_zero write zeros. */
     int (*zero)(struct device *device, uint64_t offset, uint64_t length);
+    /* What a range holds is not needed any more, and it may read as anything. Errors need not
+     * matter to who asks. NULL: passed down by a layer without `zero`, and else nothing happens. */
+    int (*discard)(struct device *device, uint64_t offset, uint64_t length);
     /* Adds this device's figures to *stats. NULL: passed to `lower`. */
     void (*stats)(struct device *device, struct device_stats *stats);
     /* Releases the device itself; `lower` is closed by device_close. */
@@ -147,6 +150,10 @@ int device_drain(struct device *device);
 enum device_state device_poll(struct device *device);
 /* Makes [offset, offset + length) read as zeros, by unmapping where the bottom can. */
 int device_zero(struct device *device, uint64_t offset, uint64_t length);
+/* Tells the device that what [offset, offset + length) holds is not needed any more: a file gives
+ * the room back, a flash disk has less to move. It may read as anything then. 0, also where that
+ * means nothing to the device; or negative errno. */
+int device_discard(struct device *device, uint64_t offset, uint64_t length);
 /* Zeroes *stats and fills it; all zero where nothing below keeps figures. */
 void device_stats(struct device *device, struct device_stats *stats);
 /* Flushes nothing; closes the device and all below it. NULL is allowed. */

@@ -535,6 +535,14 @@ static int elevator_zero(struct device *device, uint64_t offset, uint64_t length
     return error;
 }
 
+static int elevator_discard(struct device *device, uint64_t offset, uint64_t length) {
+    struct elevator_device *e = (struct elevator_device *)device;
+    if (!e->drive->operations->trim)
+        return 0;
+    elevator_trim(e, offset, length);
+    return device_discard(device->lower, offset, length);
+}
+
 static void elevator_stats(struct device *device, struct device_stats *stats) {
     struct elevator_device *e = (struct elevator_device *)device;
     advance(e, device->clock->now_ns);
@@ -564,6 +572,7 @@ static const struct device_operations elevator_operations = {
     .poll = elevator_poll,
     .drain = elevator_drain,
     .zero = elevator_zero,
+    .discard = elevator_discard,
     .stats = elevator_stats,
     .close = elevator_close,
 };

@@ -116,8 +116,14 @@ static void fork_close(struct device *device) {
     free(fork);
 }
 
+/* Zeros in its own memory: a fork cannot forget what it stands on. */
+static int fork_discard(struct device *device, uint64_t offset, uint64_t length) {
+    return device_zero(device, offset, length);
+}
+
 static const struct device_operations fork_operations = {
     .name = "fork",
+    .discard = fork_discard,
     .submit = fork_submit,
     .close = fork_close,
 };

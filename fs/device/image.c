@@ -94,13 +94,15 @@ static int image_flush(struct device *device) {
     return -error;
 }
 
-static int image_zero(struct device *device, uint64_t offset, uint64_t length) {
+/* Has the kernel zero (or, of a block device only, discard) a range. */
+static int image_unmap(struct device *device, unsigned long block_device_request, const char *what,
+                       uint64_t offset, uint64_t length) {
     struct image *image = (struct image *)device;
     int result;
     do {
         if (image->block_device) {
             uint64_t range[2] = {offset, length};
-            result = ioctl(image->fd, BLKZEROOUT, range);
+            result = ioctl(image->fd, block_device_request, range);
         } else {
             result = fallocate(image->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                                (off_t)length);
@@ -112,9 +114,17 @@ static int image_zero(struct device *device, uint64_t offset, uint64_t length) {
     if (errno == EINVAL || errno == ENOTTY || errno == ENOSYS || errno == EOPNOTSUPP)
         return -EOPNOTSUPP;
     int error = errno;
-    log_error(device->log, "%s: cannot zero %" PRIu64 " bytes at byte %" PRIu64 ": %s",
-              device->name, length, offset, strerror(error));
+    log_error(device->log, "%s: cannot %s %" PRIu64 " bytes at byte %" PRIu64 ": %s", device->name,
+              what, length, offset, strerror(error));
     return -error;
+}
+
+static int image_zero(struct device *device, uint64_t offset, uint64_t length) {
+    return image_unmap(device, BLKZEROOUT, "zero", offset, length);
+}
+
+static int image_discard(struct device *device, uint64_t offset, uint64_t length) {
+    return image_unmap(device, BLKDISCARD, "discard", offset, length);
 }
 
 static void image_close(struct device *device) {
@@ -128,6 +138,7 @@ static const struct device_operations image_operations = {
     .submit = image_submit,
     .flush = image_flush,
     .zero = image_zero,
+    .discard = image_discard,
     .close = image_close,
 };
 

@@ -186,6 +186,7 @@ static const struct device_operations ram_operations = {
     .name = "ram",
     .submit = ram_submit,
     .zero = ram_zero,
+    .discard = ram_zero,
     .close = ram_close,
 };
 

@@ -127,6 +127,11 @@ static int record_zero(struct device *device, uint64_t offset, uint64_t length) 
     return -EOPNOTSUPP; /* device_zero then writes zeros, which are recorded */
 }
 
+/* What is discarded is gone at once: nothing is worse for who needs it still. */
+static int record_discard(struct device *device, uint64_t offset, uint64_t length) {
+    return device_zero(device, offset, length);
+}
+
 static void record_close(struct device *device) {
     free(device);
 }
@@ -136,6 +141,7 @@ static const struct device_operations record_operations = {
     .submit = record_submit,
     .flush = record_flush,
     .zero = record_zero,
+    .discard = record_discard,
     .close = record_close,
 };
 

@@ -95,12 +95,23 @@ static void note_freed(struct nilfs *nilfs, uint64_t segment) {
     nilfs->freed_count++;
 }
 
+/* An error is the device's own matter: it has logged it, and nothing depends on it. */
+static void discard(const struct nilfs *nilfs, uint64_t segment) {
+    const struct nilfs_geometry *geometry = &nilfs->geometry;
+    uint64_t start = nilfs_segment_start(geometry, segment);
+
+    (void)device_discard(nilfs->volume->device, start << geometry->block_bits,
+                         (nilfs_segment_end(geometry, segment) - start) << geometry->block_bits);
+}
+
 void nilfs_sufile_release_freed(struct nilfs *nilfs, uint64_t cno) {
     size_t left = 0;
 
     for (size_t i = 0; i < nilfs->freed_count; i++)
         if (nilfs->freed[i].cno > cno)
             nilfs->freed[left++] = nilfs->freed[i];
+        else if (nilfs->options.discard)
+            discard(nilfs, nilfs->freed[i].segment);
     nilfs->freed_count = left;
 }
 

@@ -29,8 +29,8 @@ int nilfs_sufile_write(struct nilfs *nilfs, uint64_t segment, const struct nilfs
 int nilfs_sufile_allocate(struct nilfs *nilfs, uint64_t *segment);
 /* It becomes clean; it may be allocated once the next checkpoint is durable. */
 int nilfs_sufile_free(struct nilfs *nilfs, uint64_t segment);
-/* Checkpoint `cno` is durable: what was freed while nilfs->cno was that, or less, may be allocated.
- */
+/* Checkpoint `cno` is durable: what was freed while nilfs->cno was that, or less, may be allocated,
+ * and is discarded before if that is wanted. */
 void nilfs_sufile_release_freed(struct nilfs *nilfs, uint64_t cno);
 
 #endif

@@ -8,6 +8,7 @@
 #include "fs/device/fork.h"
 #include "fs/device/record.h"
 #include "layouts/nilfs/cleaner.h"
+#include "layouts/nilfs/sufile.h"
 #include "tests/unit/fixture.h"
 
 #define FILES     12
@@ -227,14 +228,15 @@ static void act(struct rig *rig) {
 static void history(unsigned policy, const char *mkfs_options, unsigned acts) {
     struct rig rig;
     uint64_t moved = 0;
-    char options[160];
+    char options[192];
 
     rig_open(&rig, UINT64_C(16) << 20, mkfs_options);
     rig.random = fixture_seed(policies[policy]);
     snprintf(options, sizeof(options),
              "cleaner=%s,protection_period=%u,min_clean_segments=0,cleaning_interval=1,"
-             "mc_cleaning_interval=0,clean_check_interval=1,min_reclaimable_blocks=%u",
-             policies[policy], (unsigned)pick(&rig, 2) * 20, (unsigned)pick(&rig, 2) * 10);
+             "mc_cleaning_interval=0,clean_check_interval=1,min_reclaimable_blocks=%u,discard=%s",
+             policies[policy], (unsigned)pick(&rig, 2) * 20, (unsigned)pick(&rig, 2) * 10,
+             pick(&rig, 2) ? "on" : "off");
     for (unsigned round = 0; round < 4 * fixture_factor(); round++) {
         rig_mount(&rig, options, false, false);
         for (unsigned i = 0; i < acts; i++)
@@ -255,6 +257,25 @@ START_TEST(random_histories) {
 }
 END_TEST
 
+/* With `discard`, nothing is left in segments that are clean for sure. */
+static void expect_clean_are_empty(struct volume *volume) {
+    const struct nilfs *nilfs = nilfs_of(volume);
+    const struct nilfs_geometry *geometry = &nilfs->geometry;
+    static uint8_t bytes[128 << 10], zeros[128 << 10];
+    struct nilfs_usage usage;
+
+    ck_assert_uint_eq(nilfs->freed_count, 0);
+    for (uint64_t i = 1; i < geometry->segments; i++) {
+        ck_assert_int_eq(nilfs_sufile_read(nilfs_of(volume), i, &usage), 0);
+        if (usage.flags)
+            continue;
+        ck_assert_uint_eq(geometry->segment_blocks << geometry->block_bits, sizeof(bytes));
+        ck_assert_int_eq(device_read(volume->device, i * sizeof(bytes), bytes, sizeof(bytes), 0),
+                         0);
+        ck_assert_msg(memcmp(bytes, zeros, sizeof(bytes)) == 0, "segment %u", (unsigned)i);
+    }
+}
+
 /* A whole round by hand: of what has died nothing is left, and most of the volume is clean. */
 START_TEST(clean_round) {
     struct clean_report report;
@@ -262,7 +283,7 @@ START_TEST(clean_round) {
 
     rig_open(&rig, UINT64_C(16) << 20, "block_size=4096,blocks_per_segment=32");
     rig.random = fixture_seed("round");
-    rig_mount(&rig, "cleaner=timestamp,protection_period=0", false, false);
+    rig_mount(&rig, "cleaner=timestamp,protection_period=0,discard=on", false, false);
     for (unsigned i = 0; i < 60; i++) {
         file_write(&rig, i % FILES);
         ck_assert_int_eq(volume_sync(rig.volume), 0);
@@ -276,6 +297,9 @@ START_TEST(clean_round) {
     }
     ck_assert_uint_gt(freed, 8);
     ck_assert_uint_gt(nilfs_of(rig.volume)->clean_segments, before + 8);
+    file_write(&rig, 0);
+    ck_assert_int_eq(volume_sync(rig.volume), 0);
+    expect_clean_are_empty(rig.volume);
     files_compare(rig.volume, &rig.now, "in core");
     rig_unmount(&rig);
     check_sound(&rig);
@@ -405,7 +429,7 @@ START_TEST(power_cuts) {
 
     rig_open(&rig, UINT64_C(4) << 20, "block_size=1024,blocks_per_segment=64");
     rig.random = fixture_seed("cuts");
-    rig_mount(&rig, "protection_period=0,mc_nsegments_per_clean=2", true, false);
+    rig_mount(&rig, "protection_period=0,mc_nsegments_per_clean=2,discard=on", true, false);
     for (unsigned i = 0; i < 40; i++) {
         file_write(&rig, (unsigned)pick(&rig, FILES));
         if (i % 8 == 0)
