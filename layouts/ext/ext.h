@@ -225,6 +225,7 @@ struct ext {
     orphans;                  /* as the list on disk, which begins in s_last_orphan */
     bool delayed;             /* delalloc: blocks are chosen by store, not by reserve */
     uint64_t promised_blocks; /* of the free ones; see store.c */
+    uint64_t freed_blocks;    /* likewise: the groups' `pending`, for no one yet */
 };
 
 struct ext_inode { /* struct inode's private part */

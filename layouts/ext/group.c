@@ -311,7 +311,7 @@ static int search_blocks(struct search *search, uint64_t goal, struct buffer **b
 
 uint64_t ext_blocks_available(const struct ext *ext) {
     bool all = credentials_may_use_reserved(ext->reserved_uid, ext->reserved_gid);
-    uint64_t kept = ext->promised_blocks + (all ? 0 : ext->reserved_blocks);
+    uint64_t kept = ext->promised_blocks + ext->freed_blocks + (all ? 0 : ext->reserved_blocks);
     return ext->free_blocks > kept ? ext->free_blocks - kept : 0;
 }
 

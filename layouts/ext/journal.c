@@ -157,6 +157,7 @@ void ext_free_later(struct ext *ext, uint32_t number, uint64_t block, uint32_t c
     }
     bitmap_set(group->shadow, bit, count);
     group->pending += count;
+    ext->freed_blocks += count;
     ext->volume->commit_frees = true;
 }
 
@@ -179,6 +180,7 @@ static void free_now(struct ext *ext, uint64_t block, uint32_t count) {
         if (ext->mballoc)
             ext_mballoc_freed(ext, number, bit, part);
         group->pending -= part;
+        ext->freed_blocks -= part;
         if (group->pending == 0) {
             free(group->shadow);
             group->shadow = NULL;

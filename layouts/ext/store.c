@@ -17,7 +17,9 @@
  * Invariants:
  *  1. Only pages in the cache hold what is pending: every pending block lies in a dirty page,
  * unless the write failed in between.
- *  2. ext->promised_blocks is the sum of the inodes' promises, and at most ext->free_blocks.
+ *  2. ext->promised_blocks is the sum of the inodes' promises, and at most what is free now: blocks
+ *     that are free only after the next commit are promised to nobody, since nobody could store
+ *     anything in them before.
  *  3. Nothing stale can be read, after a crash either: an extent is written only when the write of
  *     its blocks has been submitted, and commits wait for submitted writes.
  *  4. While blocks are pending, i_size on disk covers no more than what has been stored, so that
