@@ -19,6 +19,7 @@ static void give_back(void *context, uint64_t block) {
 
 void reiser4_atom_init(struct reiser4 *r4) {
     RB_INIT(&r4->atom.pending);
+    RB_INIT(&r4->atom.kept.tree);
     r4->jnodes.release = release;
     r4->jnodes.give_back = give_back;
     r4->jnodes.context = r4;
@@ -29,6 +30,7 @@ void reiser4_atom_destroy(struct reiser4 *r4) {
 
     while ((jnode = TAILQ_FIRST(&r4->jnodes.list)))
         reiser4_jnode_forget(&r4->jnodes, jnode);
+    reiser4_kept_clear(&r4->atom.kept);
 }
 
 void reiser4_atom_mark(struct reiser4 *r4) {
@@ -36,7 +38,8 @@ void reiser4_atom_mark(struct reiser4 *r4) {
 }
 
 bool reiser4_atom_is_empty(const struct reiser4 *r4) {
-    return !r4->atom.changed && r4->jnodes.nodes == 0 && r4->space.released.blocks == 0;
+    return !r4->atom.changed && r4->jnodes.nodes == 0 && r4->atom.kept.count == 0 &&
+           r4->space.released.blocks == 0;
 }
 
 /* Blocks from which an atom is committed, so that what is changed fits into memory beside the cache
@@ -48,7 +51,7 @@ static uint64_t most(const struct reiser4 *r4) {
 }
 
 void reiser4_atom_look(struct reiser4 *r4) {
-    uint64_t size = r4->jnodes.nodes + r4->atom.pending_blocks;
+    uint64_t size = r4->jnodes.nodes + r4->atom.pending_blocks + r4->atom.kept.count;
 
     r4->volume->commit_frees = !reiser4_atom_is_empty(r4);
     if (size >= most(r4))

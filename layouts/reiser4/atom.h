@@ -8,7 +8,8 @@
  *
  * Parts (fs/commit.h says under which locks):
  *   commit_data   names inodes with pending data, in the order of their keys: `store` puts their
- *                 bytes into the tree, or gives their blocks places and writes them (body.h).
+ *                 bytes into the tree, or gives their blocks places and writes them, or keeps them
+ *                 for the overwrite set (body.h).
  *   commit_begin  flushes the tree (flush.h): squeezed, and given its places; freezes space
  * (bitmaps) and counters, settles all jnodes into pinned buffers, sorts them into the two sets,
  * makes the log. commit_write  relocate set, wandered copies and log in long runs; flush; header;
@@ -21,7 +22,8 @@
  *
  * Invariants:
  *  1. After commit_begin the atom is empty: no jnodes, nothing released.
- *  2. A block is in one set at most, and file data in none.
+ *  2. A block is in one set at most. File data are in the overwrite set or, written by `store`, in
+ *     none.
  *  3. Writes of file data were submitted by `store` and are waited for by the core before
  *     commit_write; the first flush makes them durable.
  *  4. If nothing has changed there is no commit: no request is made.
@@ -36,6 +38,7 @@
 
 #include "fs/buffer.h"
 #include "fs/layout.h"
+#include "layouts/reiser4/kept.h"
 #include "layouts/reiser4/super.h"
 
 struct reiser4;
@@ -46,8 +49,10 @@ RB_HEAD(reiser4_pending_tree, reiser4_inode);
 
 struct reiser4_write { /* of a commit */
     uint64_t block;
-    uint64_t wandered;     /* of the overwrite set: where its copy goes */
-    struct buffer *buffer; /* referenced and pinned */
+    uint64_t wandered; /* of the overwrite set: where its copy goes */
+    uint8_t *bytes;    /* of the block: the buffer's, or of commit.kept */
+    enum purpose purpose;
+    struct buffer *buffer; /* referenced and pinned; NULL: it is file data */
 };
 struct reiser4_writes {
     struct reiser4_write *write; /* owned; ascending by block, once all are there */
@@ -57,9 +62,10 @@ struct reiser4_writes {
 struct reiser4_commit {
     bool busy; /* between begin and end */
     struct reiser4_writes relocate, overwrite;
-    uint64_t head;       /* the log's first block */
-    uint64_t *log_block; /* owned: of the records, in order */
-    uint8_t *log;        /* owned: head and records, a block each */
+    struct reiser4_kept_set kept; /* file data of the overwrite set */
+    uint64_t head;                /* the log's first block */
+    uint64_t *log_block;          /* owned: of the records, in order */
+    uint8_t *log;                 /* owned: head and records, a block each */
     uint32_t log_count;
     uint64_t previous; /* head of the commit before */
     struct reiser4_counters counters;
@@ -67,9 +73,10 @@ struct reiser4_commit {
 
 struct reiser4_atom {
     struct reiser4_pending_tree pending;
-    uint64_t pending_blocks; /* of file data, reserved and not stored */
-    uint64_t pending_items;  /* insertions into the tree that storing them takes, at most */
-    bool changed;            /* counters, root or height, or anything else */
+    uint64_t pending_blocks;      /* of file data, reserved and not stored */
+    struct reiser4_kept_set kept; /* file data stored again that keeps its place */
+    uint64_t pending_items;       /* insertions into the tree that storing them takes, at most */
+    bool changed;                 /* counters, root or height, or anything else */
     struct reiser4_commit commit;
 };
 

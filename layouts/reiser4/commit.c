@@ -12,28 +12,46 @@
 /* --- the two sets ------------------------------------------------------------------------------
  */
 
-/* Takes over the reference to the buffer, which is pinned, also when it fails. */
-static int writes_add(struct reiser4_writes *writes, uint64_t block, struct buffer *buffer) {
+static int writes_append(struct reiser4_writes *writes, const struct reiser4_write *write) {
     if (writes->count == writes->room) {
         size_t room = writes->room ? writes->room * 2 : 64;
         struct reiser4_write *larger = reallocarray(writes->write, room, sizeof(*larger));
-        if (!larger) {
-            buffer->pinned = false;
-            buffer_put(buffer);
+        if (!larger)
             return -ENOMEM;
-        }
         writes->write = larger;
         writes->room = room;
     }
-    writes->write[writes->count++] = (struct reiser4_write){.block = block, .buffer = buffer};
+    writes->write[writes->count++] = *write;
     return 0;
 }
 
+static void let_go(struct buffer *buffer) {
+    if (!buffer)
+        return;
+    buffer->pinned = false;
+    buffer_put(buffer);
+}
+
+/* Takes over the reference to the buffer, which is pinned, also when it fails. */
+static int writes_add(struct reiser4_writes *writes, uint64_t block, struct buffer *buffer) {
+    const struct reiser4_write write = {
+        .block = block, .bytes = buffer_data(buffer), .purpose = buffer->purpose, .buffer = buffer};
+    int error = writes_append(writes, &write);
+
+    if (error)
+        let_go(buffer);
+    return error;
+}
+
+static int add_kept(void *context, uint64_t block, uint8_t *data) {
+    const struct reiser4_write write = {.block = block, .bytes = data, .purpose = PURPOSE_DATA};
+
+    return writes_append(context, &write);
+}
+
 static void writes_free(struct reiser4_writes *writes) {
-    for (size_t i = 0; i < writes->count; i++) {
-        writes->write[i].buffer->pinned = false;
-        buffer_put(writes->write[i].buffer);
-    }
+    for (size_t i = 0; i < writes->count; i++)
+        let_go(writes->write[i].buffer);
     free(writes->write);
     *writes = (struct reiser4_writes){0};
 }
@@ -52,6 +70,7 @@ int reiser4_commit_overwrite(struct reiser4_commit *commit, uint64_t block, stru
 static void commit_free(struct reiser4_commit *commit) {
     writes_free(&commit->relocate);
     writes_free(&commit->overwrite);
+    reiser4_kept_clear(&commit->kept);
     free(commit->log);
     free(commit->log_block);
     *commit = (struct reiser4_commit){0};
@@ -85,7 +104,10 @@ static int settle(struct reiser4 *r4) {
         if (!error)
             error = writes_add(fresh ? &commit->relocate : &commit->overwrite, block, buffer);
     }
-    return error;
+    if (error)
+        return error;
+    reiser4_kept_move(&commit->kept, &r4->atom.kept);
+    return reiser4_kept_each(&commit->kept, add_kept, &commit->overwrite);
 }
 
 static int overwrite_super(struct reiser4 *r4, uint64_t free_blocks) {

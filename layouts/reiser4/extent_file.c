@@ -77,6 +77,7 @@ static int let_go(struct inode *inode, uint64_t block, uint64_t count) {
     int error = 0;
 
     reiser4_inode_of(inode)->bytes -= count * REISER4_BLOCK_SIZE;
+    reiser4_kept_drop(&r4->atom.kept, block, count);
     while (count > 0 && !error) {
         bool new = reiser4_space_is_new(r4, block);
         uint64_t run = 1;

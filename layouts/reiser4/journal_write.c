@@ -173,11 +173,11 @@ static int write_log(const struct reiser4 *r4, const struct reiser4_commit *comm
         return -ENOMEM;
     for (size_t i = 0; i < commit->relocate.count; i++) {
         const struct reiser4_write *write = &commit->relocate.write[i];
-        add(&pieces, write->block, buffer_data(write->buffer), write->buffer->purpose);
+        add(&pieces, write->block, write->bytes, write->purpose);
     }
     for (size_t i = 0; i < commit->overwrite.count; i++) {
         const struct reiser4_write *write = &commit->overwrite.write[i];
-        add(&pieces, write->wandered, buffer_data(write->buffer), PURPOSE_JOURNAL);
+        add(&pieces, write->wandered, write->bytes, PURPOSE_JOURNAL);
     }
     for (uint32_t i = 0; i < commit->log_count; i++)
         add(&pieces, commit->log_block[i], log_bytes(commit, i), PURPOSE_JOURNAL);
@@ -193,7 +193,7 @@ static int write_in_place(const struct reiser4 *r4, const struct reiser4_commit 
         return -ENOMEM;
     for (size_t i = 0; i < commit->overwrite.count; i++) {
         const struct reiser4_write *write = &commit->overwrite.write[i];
-        add(&pieces, write->block, buffer_data(write->buffer), write->buffer->purpose);
+        add(&pieces, write->block, write->bytes, write->purpose);
     }
     int error = write_pieces(r4->volume->device, &pieces);
     free(pieces.piece);

@@ -131,6 +131,47 @@ static int load_mixed(struct inode *inode, uint64_t offset, const struct iovec *
     return error;
 }
 
+/* The block's data, if they wait for a commit; NULL: they are on the disk. */
+static const uint8_t *kept_at(const struct reiser4 *r4, uint64_t block) {
+    const uint8_t *data = reiser4_kept_find(&r4->atom.kept, block);
+
+    return data ? data : reiser4_kept_find(&r4->atom.commit.kept, block);
+}
+
+/* Of what was read from the disk, the blocks for which newer data are kept. */
+static int load_kept(struct inode *inode, const struct data_range *range) {
+    const struct reiser4 *r4 = reiser4_of(inode->volume);
+    struct data_cursor cursor = data_cursor_of(range);
+    struct reiser4_extent extent = {0};
+    int error = 0;
+
+    if (r4->atom.kept.count == 0 && r4->atom.commit.kept.count == 0)
+        return 0;
+    for (uint64_t done = 0; done < range->length && !error; done += REISER4_BLOCK_SIZE) {
+        uint64_t offset = range->offset + done, within;
+        if (offset >= inode->size)
+            break;
+        within = (offset - extent.offset) / REISER4_BLOCK_SIZE;
+        if (offset < extent.offset || within >= extent.width) {
+            error = reiser4_extent_find(inode, offset, &extent);
+            within = (offset - extent.offset) / REISER4_BLOCK_SIZE;
+        }
+        const uint8_t *data = error || !reiser4_extent_is_allocated(&extent)
+                                  ? NULL
+                                  : kept_at(r4, extent.start + within);
+        if (data)
+            memcpy(data_cursor_at(&cursor, offset).iov_base, data, REISER4_BLOCK_SIZE);
+    }
+    return error == -ENOENT ? 0 : error;
+}
+
+static int load_extents(struct inode *inode, const struct data_range *range,
+                        struct device_batch *batch) {
+    int error = mapped_load(inode, range, batch);
+
+    return error ? error : load_kept(inode, range);
+}
+
 static int reg_load(struct inode *inode, const struct data_range *range,
                     struct device_batch *batch) {
     uint64_t offset = range->offset;
@@ -138,7 +179,7 @@ static int reg_load(struct inode *inode, const struct data_range *range,
     int error = reiser4_body_form(inode, &form);
 
     if (error || form == REISER4_FORM_EXTENTS || form == REISER4_FORM_EMPTY)
-        return error ? error : mapped_load(inode, range, batch);
+        return error ? error : load_extents(inode, range, batch);
     for (int i = 0; i < range->vector_count && !error; i++) {
         const struct iovec *piece = &range->vector[i];
         error = form == REISER4_FORM_MIXED ? load_mixed(inode, offset, piece, batch)

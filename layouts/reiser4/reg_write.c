@@ -3,8 +3,10 @@
  * Layer: layouts/reiser4. The object plugin reg40 changes bodies. Interface:
  * layouts/reiser4/body.h.
  *
- * Data that is stored goes to new blocks, wherever older ones of the file are: the newest commit
- * has those. Blocks that were allocated since the last commit began are written again.
+ * Where the file has blocks already, the newest commit has those. Data that is stored goes to new
+ * ones; or it is kept for the commit, which then writes it twice (kept.h): with txmod=journal, and
+ * with hybrid if the run is short. Blocks that were allocated since the last commit began are
+ * written again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -123,43 +125,63 @@ static uint64_t hint_for(struct inode *inode, uint64_t at) {
     return before.start + (at - before.offset / REISER4_BLOCK_SIZE);
 }
 
-/* Of the blocks [at, end), the first ones which have new places, *new, or which have not. */
-static int find_places(struct inode *inode, uint64_t at, uint64_t end, bool *new, uint64_t *count) {
+enum place { PLACE_NONE, PLACE_NEW, PLACE_OLD /* which the newest commit has */ };
+
+/* What places the first of the blocks [at, end) have, and how many the same; *block: the first's.
+ */
+static int find_places(struct inode *inode, uint64_t at, uint64_t end, enum place *place,
+                       uint64_t *block, uint64_t *count) {
     const struct reiser4 *r4 = reiser4_of(inode->volume);
     struct reiser4_extent extent;
     int error = reiser4_extent_find(inode, at * REISER4_BLOCK_SIZE, &extent);
 
-    *new = false;
+    *place = PLACE_NONE;
     *count = end - at;
     if (error)
         return error == -ENOENT ? 0 : error;
-    uint64_t first = extent.offset / REISER4_BLOCK_SIZE, block = extent.start + (at - first);
+    uint64_t first = extent.offset / REISER4_BLOCK_SIZE;
+    *block = extent.start + (at - first);
     *count = smaller(*count, first + extent.width - at);
     if (!reiser4_extent_is_allocated(&extent))
         return 0;
-    *new = reiser4_space_is_new(r4, block);
+    bool new = reiser4_space_is_new(r4, *block);
     for (uint64_t i = 1; i < *count; i++)
-        if (reiser4_space_is_new(r4, block + i) != *new)
+        if (reiser4_space_is_new(r4, *block + i) != new)
             *count = i;
+    *place = new ? PLACE_NEW : PLACE_OLD;
     return 0;
 }
 
-static int place_blocks(struct inode *inode, uint64_t at, uint64_t end) {
-    struct reiser4 *r4 = reiser4_of(inode->volume);
+/* Whether blocks that have places keep them, of a run that is stored at once. The driver counts two
+ * changed nodes beside it: 61 blocks stay with a threshold of 64, 62 move. */
+static bool keeps_place(const struct reiser4 *r4, uint64_t run) {
+    if (r4->options.txmod == REISER4_TXMOD_HYBRID)
+        return run + 2 < r4->options.relocate_from;
+    return r4->options.txmod == REISER4_TXMOD_JOURNAL;
+}
+
+/* Gives the first of the blocks [at, at + *count) new places: *count of them. */
+static int place_blocks(struct inode *inode, uint64_t at, uint64_t *count) {
     struct reiser4_run run;
-    uint64_t count;
-    bool new;
+    int error =
+        reiser4_space_allocate(reiser4_of(inode->volume), hint_for(inode, at), *count, &run);
+
+    if (!error)
+        error = reiser4_extent_set(inode, at, at + run.count, run.block);
+    if (!error)
+        *count = run.count;
+    clock_charge(inode->volume->clock, COST_BLOCK_ALLOC, (int64_t)*count);
+    return error;
+}
+
+static int keep_blocks(struct inode *inode, struct data_cursor *cursor, uint64_t at, uint64_t count,
+                       uint64_t block) {
+    struct reiser4_kept_set *kept = &reiser4_of(inode->volume)->atom.kept;
     int error = 0;
 
-    for (; at < end && !error; at += count) {
-        error = find_places(inode, at, end, &new, &count);
-        if (error || new)
-            continue;
-        error = reiser4_space_allocate(r4, hint_for(inode, at), count, &run);
-        if (!error)
-            error = reiser4_extent_set(inode, at, at + run.count, run.block);
-        count = run.count;
-        clock_charge(inode->volume->clock, COST_BLOCK_ALLOC, (int64_t)count);
+    for (uint64_t i = 0; i < count && !error; i++) {
+        struct iovec piece = data_cursor_at(cursor, (at + i) * REISER4_BLOCK_SIZE);
+        error = reiser4_kept_put(kept, block + i, piece.iov_base);
     }
     return error;
 }
@@ -182,21 +204,37 @@ static int write_blocks(struct inode *inode, struct data_cursor *cursor, uint64_
     return error;
 }
 
+/* Blocks [from, to) of a body of extents. */
+static int store_blocks(struct inode *inode, struct data_cursor *cursor, uint64_t from, uint64_t to,
+                        struct device_batch *batch) {
+    const bool keep = keeps_place(reiser4_of(inode->volume), to - from);
+    uint64_t count, block;
+    enum place place;
+    int error = 0;
+
+    for (uint64_t at = from; at < to && !error; at += count) {
+        error = find_places(inode, at, to, &place, &block, &count);
+        if (!error && place == PLACE_OLD && keep) {
+            error = keep_blocks(inode, cursor, at, count, block);
+            continue;
+        }
+        if (!error && place != PLACE_NEW)
+            error = place_blocks(inode, at, &count);
+        if (!error)
+            error = write_blocks(inode, cursor, at * REISER4_BLOCK_SIZE,
+                                 (at + count) * REISER4_BLOCK_SIZE, batch);
+    }
+    return error;
+}
+
 /* The pending blocks [from, to) of the body. */
 static int store_run(struct inode *inode, enum reiser4_form form, struct data_cursor *cursor,
                      uint64_t from, uint64_t to, struct device_batch *batch) {
-    int error = 0;
+    int error = form == REISER4_FORM_TAILS
+                    ? store_bytes(inode, cursor, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE)
+                    : store_blocks(inode, cursor, from, to, batch);
 
-    if (form == REISER4_FORM_TAILS)
-        error = store_bytes(inode, cursor, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE);
-    else
-        error = place_blocks(inode, from, to);
-    if (!error)
-        error = reiser4_pending_remove(inode, from, to);
-    if (!error && form == REISER4_FORM_EXTENTS)
-        error =
-            write_blocks(inode, cursor, from * REISER4_BLOCK_SIZE, to * REISER4_BLOCK_SIZE, batch);
-    return error;
+    return error ? error : reiser4_pending_remove(inode, from, to);
 }
 
 int reiser4_reg_store(struct inode *inode, const struct data_range *range,

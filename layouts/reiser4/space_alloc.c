@@ -101,7 +101,7 @@ static uint64_t uncommitted(const struct reiser4 *r4) {
     const struct reiser4_jnodes *jnodes = &r4->jnodes;
     uint64_t nodes = jnodes->unplaced_nodes + jnodes->old_nodes;
 
-    return 2 * nodes + r4->atom.pending_blocks +
+    return 2 * nodes + r4->atom.pending_blocks + r4->atom.kept.count +
            r4->atom.pending_items * REISER4_TREE_NODES(&r4->tree);
 }
 
