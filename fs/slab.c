@@ -5,7 +5,6 @@
 #include "fs/slab.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -70,15 +69,29 @@ static char *slab_memory(const struct slab *slab, size_t *bytes) {
     return (char *)region + index * SLAB_BYTES + head;
 }
 
+/* Zeroed. Not from malloc(3): under a sanitizer that marks all it hands out and gets back, and
+ * twice as much for the alignment, where most volumes use a few pages. */
+static struct slab_region *map_region(void) {
+    size_t bytes = 2 * REGION_BYTES; /* in which an aligned region lies somewhere */
+    char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (start == MAP_FAILED)
+        return NULL;
+    char *region = (char *)region_of(start + REGION_BYTES - 1), *end = region + REGION_BYTES;
+    if (region != start)
+        munmap(start, (size_t)(region - start));
+    munmap(end, (size_t)(start + bytes - end));
+    return (struct slab_region *)region;
+}
+
 /* Small volumes have one region, and touch a few pages of it only. */
 static bool add_region(struct slab_cache *cache) {
-    struct slab_region *region = aligned_alloc(REGION_BYTES, REGION_BYTES);
+    struct slab_region *region = map_region();
 
     if (!region)
         return false;
     if (cache->regions)
         madvise(region, REGION_BYTES, MADV_HUGEPAGE); /* an advice: it may fail */
-    memset(region, 0, sizeof(*region));
     region->previous = cache->regions;
     cache->regions = region;
     for (unsigned i = SLABS; i-- > 0;) {
@@ -155,13 +168,23 @@ void slab_give(struct slab_cache *cache, void *object) {
         slab_emptied(cache, slab);
 }
 
+static void unmap_region(struct slab_region *region) {
+    size_t bytes;
+
+    for (unsigned i = 0; i < SLABS; i++)
+        if (region->slabs[i].fresh > 0) {
+            const char *memory = slab_memory(&region->slabs[i], &bytes);
+            ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+        }
+    munmap(region, REGION_BYTES);
+}
+
 void slab_drain(struct slab_cache *cache) {
     while (cache->regions) {
         struct slab_region *region = cache->regions;
 
         cache->regions = region->previous;
-        ASAN_UNPOISON_MEMORY_REGION(region, REGION_BYTES);
-        free(region);
+        unmap_region(region);
     }
     slab_init(cache, cache->size);
 }
