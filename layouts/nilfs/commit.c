@@ -61,7 +61,7 @@ static bool anything_changed(const struct nilfs *nilfs) {
 enum data_only { DATA_ONLY_NOTHING, DATA_ONLY_LOG, DATA_ONLY_NOT };
 
 /* May a log of the file's data alone make it durable? All its data since the last checkpoint are in
- * logs of their own, or in the open one. */
+ * logs of their own, or in the open one, and a recovery has room for them. */
 static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode *inode,
                                          enum commit_cause cause) {
     const struct nilfs_file *file = inode ? nilfs_inode_of(inode)->file : NULL;
@@ -72,7 +72,9 @@ static enum data_only data_only_possible(const struct nilfs *nilfs, struct inode
         return DATA_ONLY_NOT;
     if (!nilfs->log)
         return DATA_ONLY_NOTHING;
-    return nilfs->log->ino == file->ino ? DATA_ONLY_LOG : DATA_ONLY_NOT;
+    return nilfs->log->ino == file->ino && nilfs_space_recovers(nilfs, nilfs->log->blocks)
+               ? DATA_ONLY_LOG
+               : DATA_ONLY_NOT;
 }
 
 /* A checkpoint has everybody's data, a data-only log no others than the file's. */
@@ -97,6 +99,7 @@ static int begin_data_only(struct nilfs *nilfs) {
     uint64_t sequence = nilfs->log->sequence;
     int error;
 
+    nilfs->data_only_blocks += nilfs->log->blocks;
     commit->collecting = true;
     error = nilfs_log_close(nilfs, NILFS_LOG_BEGIN | NILFS_LOG_END | NILFS_LOG_DATA_ONLY, NULL);
     commit->collecting = false;
@@ -135,7 +138,7 @@ static int begin_checkpoint(struct nilfs *nilfs, enum commit_cause cause) {
                         (cause == COMMIT_SYNC && commit->sequence != nilfs->supers.written_seq);
     /* Freed segments wait for it, too. */
     commit->flush = nilfs->options.barrier && (cause != COMMIT_AGE || nilfs->freed_count > 0);
-    nilfs->logged_blocks = 0;
+    nilfs->logged_blocks = nilfs->data_only_blocks = 0;
     nilfs->user_changes = false;
     return 0;
 }

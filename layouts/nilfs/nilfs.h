@@ -210,6 +210,7 @@ struct nilfs {
     uint64_t unflushed_sequence; /* as all logs from this sequence on */
     bool segment_open;           /* logs of an unfinished logical segment have been closed */
     uint64_t logged_blocks;      /* of the logical segment's closed logs */
+    uint64_t data_only_blocks;   /* of all data-only logs since the newest checkpoint */
     struct nilfs_commit *commit; /* owned; see checkpoint.h */
 
     struct nilfs_cleaner *cleaner; /* owned; NULL: on a read-only mount */

@@ -261,6 +261,12 @@ static int replay_commit(struct replay *replay) {
     nilfs->user_changes = true;
     if (!error)
         error = nilfs_checkpoint_now(nilfs);
+    if (error == -ENOSPC) /* not with ours: space.c, invariant 3 */
+        log_error(nilfs->volume->log,
+                  "%s: nilfs: there is no room for the %llu blocks that fdatasync has written "
+                  "since checkpoint %llu; mounted read-only it shows them",
+                  nilfs->volume->name, (unsigned long long)replay->applied,
+                  (unsigned long long)replay->found->cno);
     return error ? error : pending_erase(replay);
 }
 

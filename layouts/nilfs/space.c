@@ -17,7 +17,9 @@
  *  2. P <= L, between any two operations: so a commit never lacks space. Each operation asks,
  *     before it changes anything, with the most that it may add to P (nilfs_space_claim). What
  *     storing and committing do to the state in core makes P smaller by no less than L.
- *  3. Who writes leaves room for checkpoints with remove_demand, so that a full volume can be
+ *  3. A recovery finds room for what data-only logs have and for its checkpoint, in clean segments
+ *     alone: else there is a checkpoint instead of the log (nilfs_space_recovers).
+ *  4. Who writes leaves room for checkpoints with remove_demand, so that a full volume can be
  *     emptied, and for one behind a step of the cleaner; who removes leaves the latter. Nobody
  * above ever takes of what is left for those below.
  *
@@ -43,6 +45,8 @@
 #define DAT_BEGINNINGS 16u
 /* Logs that are closed early lack a summary, and leave one block at the segment's end. */
 #define EARLY_LOG 2u
+/* Clean segments that a recovery cannot fill. */
+#define RECOVERY_SEGMENTS 2u
 /* Larger demands are refused, so that sums of a few cannot overflow. */
 #define SPACE_MAX (UINT64_C(1) << 56)
 
@@ -308,6 +312,20 @@ bool nilfs_space_fits(const struct nilfs *nilfs, enum nilfs_claim claim,
     return plenty(nilfs, demand) ||
            nilfs_space_promised(nilfs, demand) + left_for_others(nilfs, claim) <=
                nilfs_space_left(nilfs);
+}
+
+/* The segments that a recovery leaves, or goes through, are of no use to it. Of those that are
+ * clean it takes one to be the next, and gives up the one that the last log of all names. */
+bool nilfs_space_recovers(const struct nilfs *nilfs, uint64_t blocks) {
+    const struct nilfs_geometry *g = &nilfs->geometry;
+    const struct nilfs_demand again = {.blocks = nilfs->data_only_blocks + blocks};
+    uint64_t clean = beyond(nilfs->clean_segments, nilfs->freed_count + RECOVERY_SEGMENTS);
+
+    if (plenty(nilfs, &again))
+        return true;
+    return clean > nilfs_reserved_segments(g) + again.blocks / g->segment_blocks + 1 &&
+           nilfs_space_promised(nilfs, &again) + left_for_others(nilfs, NILFS_CLAIM_WRITE) <=
+               beyond(clean * payload_of(g, g->segment_blocks), g->first_data_block);
 }
 
 static int refuse(struct nilfs *nilfs, enum nilfs_claim claim) {

@@ -54,7 +54,11 @@ static inline uint64_t nilfs_space_blocks(const struct nilfs_file *file) {
     return file->sectors / file->nilfs->geometry.sectors_per_block;
 }
 
-/* --- for commit.c and the cleaner --- */
+/* --- for commit.c, recovery and the cleaner --- */
+/* After a crash behind a data-only log of `blocks` more blocks, a recovery has room to write all
+ * such logs since the newest checkpoint anew; with what NILFS_CLAIM_WRITE leaves for others, and
+ * the driver's condition. */
+bool nilfs_space_recovers(const struct nilfs *nilfs, uint64_t blocks);
 /* Blocks that the next checkpoint writes at most; that the log has room for. */
 uint64_t nilfs_space_promised(const struct nilfs *nilfs, const struct nilfs_demand *more);
 uint64_t nilfs_space_left(const struct nilfs *nilfs);

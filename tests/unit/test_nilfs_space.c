@@ -3,7 +3,8 @@
  * layouts/nilfs: what was promised has room. Volumes are filled by writes all over files, new files
  * and directories, overwriting, truncation, removing, renaming and attributes until there is no
  * space, again and again: whatever a call has accepted is stored and synced, no commit takes more
- * than was promised for it, the volume never stops for want of space, and can be emptied.
+ * than was promised for it, the volume never stops for want of space, and can be emptied. After a
+ * crash, what fdatasync wrote has room once more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,8 @@ static const struct {
     {"block_size=4096,blocks_per_segment=16", CLEANING "cost-benefit", UINT64_C(12) << 20, 8, 400,
      1},
 };
-#define CASES ((int)(sizeof(cases_of) / sizeof(*cases_of)))
+#define CASES                 ((int)(sizeof(cases_of) / sizeof(*cases_of)))
+#define CASES_WITHOUT_CLEANER 5
 
 struct bed {
     struct clock clock;
@@ -227,12 +229,130 @@ START_TEST(removing_finds_room) {
 }
 END_TEST
 
+/* The disk as it is now. */
+static struct device *copy_of(struct bed *bed, uint64_t size) {
+    static uint8_t piece[SEGMENT];
+    struct device *copy;
+
+    ck_assert_int_eq(device_open_ram(size, &bed->clock, &bed->log, &copy), 0);
+    for (uint64_t at = 0; at < size; at += SEGMENT) {
+        ck_assert_int_eq(device_read(bed->volume->device, at, piece, SEGMENT, 0), 0);
+        ck_assert_int_eq(device_write(copy, at, piece, SEGMENT, 0), 0);
+    }
+    return copy;
+}
+
+/* The disk as it is now, opened. */
+static int recover(struct bed *bed, int number, bool read_only, struct volume **volume) {
+    struct volume_config config = {.type = "nilfs2",
+                                   .device = copy_of(bed, cases_of[number].size),
+                                   .clock = &bed->clock,
+                                   .log = &bed->log,
+                                   .read_only = read_only,
+                                   .options = cases_of[number].mount_options};
+
+    return volume_open(&config, volume);
+}
+
+/* The first byte of each piece that was overwritten. */
+static void expect_recovered(struct volume *volume, const uint8_t *pieces, uint64_t count) {
+    struct inode *root, *file;
+
+    ck_assert_int_eq(volume_root(volume, &root), 0);
+    ck_assert_int_eq(volume_lookup(root, "f0", 2, &file), 0);
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t byte;
+        ck_assert_int_eq(volume_read(file, &byte, 1, i * PAGE_SIZE_BYTES), 1);
+        ck_assert_uint_eq(byte, pieces[i]);
+    }
+    volume_put(file, 1);
+    volume_put(root, 1);
+    ck_assert_int_eq(volume_sync(volume), 0);
+    ck_assert_uint_eq(nilfs_of(volume)->overdrafts, 0);
+    ck_assert_int_eq(volume_close(volume), 0);
+}
+
+/* Two fifths of the volume is overwritten, a piece at a time, until there is no space: logs of data
+ * alone, nearly all of them. `blindly`: whether or not there is room for a recovery; until a
+ * seventh of the volume is left. */
+static void overwrite(struct bed *bed, bool blindly, uint8_t *pieces, uint64_t count) {
+    uint8_t bytes[PAGE_SIZE_BYTES] = {0};
+    struct nilfs *nilfs = nilfs_of(bed->volume);
+    uint64_t written = 0, data_only = 0;
+    int64_t result = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        ck_assert_int_eq(volume_write(bed->file[0], bytes, sizeof(bytes), i * sizeof(bytes)),
+                         sizeof(bytes));
+    ck_assert_int_eq(volume_sync(bed->volume), 0);
+    while (!blindly || nilfs->clean_segments > nilfs->geometry.segments / 7) {
+        uint64_t i = written++ % count, newest = nilfs->newest;
+        bytes[0]++;
+        result = volume_write(bed->file[0], bytes, sizeof(bytes), i * sizeof(bytes));
+        if (result < 0)
+            break;
+        pieces[i] = bytes[0];
+        if (blindly)
+            nilfs->data_only_blocks = 0;
+        ck_assert_int_eq(volume_fsync(bed->file[0], true), 0);
+        data_only += newest == nilfs->newest;
+    }
+    ck_assert(blindly || result == -ENOSPC);
+    ck_assert_uint_gt(data_only, 20);
+}
+
+/* A recovery writes the blocks of data-only logs once more. */
+START_TEST(recovery_finds_room) {
+    struct bed bed;
+    uint64_t count = cases_of[_i].size / 5 * 2 / PAGE_SIZE_BYTES;
+    uint8_t *pieces = calloc(count, 1);
+    struct volume *volume;
+
+    ck_assert_ptr_nonnull(pieces);
+    bed_open(&bed, _i);
+    overwrite(&bed, false, pieces, count);
+    ck_assert_int_eq(recover(&bed, _i, false, &volume), 0);
+    expect_recovered(volume, pieces, count);
+    free(pieces);
+    bed_close(&bed);
+}
+END_TEST
+
+static void keep_text(void *context, enum log_level level, const char *text) {
+    (void)level;
+    snprintf(context, 256, "%s", text);
+}
+
+/* A volume of somebody who did not see to it: nothing is lost, but only reading is possible. */
+START_TEST(recovery_without_room) {
+    const int number = CASES_WITHOUT_CLEANER - 1;
+    struct bed bed;
+    uint64_t count = cases_of[number].size / 5 * 2 / PAGE_SIZE_BYTES;
+    uint8_t *pieces = calloc(count, 1);
+    char said[256] = "";
+    struct volume *volume;
+
+    ck_assert_ptr_nonnull(pieces);
+    bed_open(&bed, number);
+    bed.log = (struct log){.emit = keep_text, .context = said, .threshold = LOG_LEVEL_ERROR};
+    overwrite(&bed, true, pieces, count);
+    ck_assert_int_eq(recover(&bed, number, false, &volume), -ENOSPC);
+    ck_assert_ptr_nonnull(strstr(said, "mounted read-only it shows them"));
+    ck_assert_int_eq(recover(&bed, number, true, &volume), 0);
+    expect_recovered(volume, pieces, count);
+    free(pieces);
+    bed_close(&bed);
+}
+END_TEST
+
 int main(void) {
     TCase *cases = tcase_create("space");
 
     tcase_set_timeout(cases, 600);
     tcase_add_loop_test(cases, what_is_promised_has_room, 0, CASES);
     tcase_add_loop_test(cases, removing_finds_room, 0, CASES);
+    tcase_add_test(cases, recovery_without_room);
+    tcase_add_loop_test(cases, recovery_finds_room, 0, CASES_WITHOUT_CLEANER);
     Suite *suite = suite_create("nilfs_space");
     suite_add_tcase(suite, cases);
     return fixture_run(suite);
