@@ -276,6 +276,10 @@ static unsigned setattr_mask(int wanted) {
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (wanted & pairs[i].fuse)
             mask |= pairs[i].ours;
+    if (mask & SETATTR_ATIME_NOW) /* the kernel then says both, and the time counts for nothing */
+        mask &= ~(unsigned)SETATTR_ATIME;
+    if (mask & SETATTR_MTIME_NOW)
+        mask &= ~(unsigned)SETATTR_MTIME;
     const struct fuse_setattr_in *raw = fuse_server_argument();
     return raw->valid & FATTR_KILL_SUIDGID ? mask | SETATTR_KILL_SUID_SGID : mask;
 }

@@ -464,11 +464,15 @@ void inode_clear_setid(struct inode *inode) {
         inode->mode &= ~(uint32_t)S_ISGID;
 }
 
-static uint32_t with_flags(const struct inode *inode, uint32_t flags) {
-    uint32_t settable = SETTABLE_FLAGS;
+static uint32_t settable_flags(const struct inode *inode) {
+    bool inherit = inode->volume->limits.projects && S_ISDIR(inode->mode);
 
-    if (inode->volume->limits.projects && S_ISDIR(inode->mode))
-        settable |= INODE_PROJECT_INHERIT;
+    return SETTABLE_FLAGS | (inherit ? (uint32_t)INODE_PROJECT_INHERIT : 0);
+}
+
+static uint32_t with_flags(const struct inode *inode, uint32_t flags) {
+    uint32_t settable = settable_flags(inode);
+
     return (inode->flags & ~settable) | (flags & settable);
 }
 
@@ -513,6 +517,8 @@ static int setattr_allowed(const struct inode *inode, unsigned mask) {
 static int setattr_step(struct inode *inode, unsigned mask, const struct attributes *a) {
     int error = setattr_allowed(inode, mask);
 
+    if (!error && mask & SETATTR_FLAGS && a->flags & ~inode->flags & ~settable_flags(inode))
+        error = -EOPNOTSUPP;
     if (!error && mask & SETATTR_PROJECT && a->project != 0 && !inode->volume->limits.projects)
         error = -EOPNOTSUPP;
     if (!error && mask & SETATTR_MODE)

@@ -198,7 +198,7 @@ enum setattr_mask {
     SETATTR_MTIME = 32,
     SETATTR_ATIME_NOW = 64,
     SETATTR_MTIME_NOW = 128,
-    SETATTR_FLAGS = 256,
+    SETATTR_FLAGS = 256, /* the format's own stay; -EOPNOTSUPP if one is new that cannot be kept */
     SETATTR_CTIME = 512, /* the caller's value (write-back caching hands it down) */
     SETATTR_KILL_SUID_SGID = 1024,
     SETATTR_PROJECT = 2048, /* -EOPNOTSUPP, unless 0, where the format has no project ids */

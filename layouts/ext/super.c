@@ -226,7 +226,9 @@ static void set_limits(const struct ext *ext, struct layout_limits *limits) {
     bool wide_times = geometry->inode_size > EXT_INODE_BASE_SIZE;
     limits->file_size_max = ext_file_size_max(ext);
     limits->subdirs_uncounted = geometry->ro_compat & EXT_RO_COMPAT_DIR_NLINK;
-    bool ext4 = limits->subdirs_uncounted || geometry->incompat & EXT_INCOMPAT_EXTENTS;
+    /* Linux's only driver of ext3, too, is ext4's now. */
+    bool ext4 = limits->subdirs_uncounted || geometry->incompat & EXT_INCOMPAT_EXTENTS ||
+                geometry->compat & EXT_COMPAT_HAS_JOURNAL;
     limits->link_max = ext4 ? LINK_MAX_EXT4 : LINK_MAX_EXT2;
     limits->subdir_max = limits->link_max;
     limits->symlink_max = geometry->block_size - 1;

@@ -579,11 +579,15 @@ def modes_of_new_files_bind_later_opens():
 def flags_of_inodes():
     GET, SET, IMMUTABLE, APPEND = 0x80086601, 0x40086602, 0x10, 0x20
 
-    def set_flag(name, flag):
+    def ioctl(name, command, flags):
         file = os.open(name, os.O_RDONLY)
-        old = struct.unpack("i", fcntl.ioctl(file, GET, struct.pack("i", 0))[:4])[0]
-        fcntl.ioctl(file, SET, struct.pack("l", old & ~(IMMUTABLE | APPEND) | flag))
-        os.close(file)
+        try:
+            return struct.unpack("L", fcntl.ioctl(file, command, struct.pack("L", flags)))[0]
+        finally:
+            os.close(file)
+
+    def set_flag(name, flag):
+        ioctl(name, SET, ioctl(name, GET, 0) & ~(IMMUTABLE | APPEND) | flag)
     write("file", b"text"), os.mkdir("dir"), write("dir/in")
     try:
         set_flag("file", IMMUTABLE), set_flag("dir", IMMUTABLE)
@@ -598,14 +602,22 @@ def flags_of_inodes():
             if call != os.setxattr or has_xattrs:
                 refused((errno.EPERM, errno.EACCES), call, *arguments)
         set_flag("file", APPEND), set_flag("dir", APPEND)
-        write("file", b"more", os.O_APPEND), write("dir/new")
+        write("file", b"more", os.O_APPEND), write("dir/new"), os.utime("file")
         for call, arguments in ((write, ("file", b"x")), (write, ("file", b"x", os.O_APPEND | os.O_TRUNC)),
                                 (os.truncate, ("file", 1)), (os.unlink, ("file",)), (os.unlink, ("dir/in",)),
                                 (os.rename, ("dir/in", "dir/out"))):
             refused(errno.EPERM, call, *arguments)
         want(read("file") == b"textmore", "an append-only file")
+        refused(errno.EPERM, os.utime, "file", (1, 1))
     finally:
         set_flag("file", 0), set_flag("dir", 0)
+    for flag in 0x1, 0x2, 0x4, 0x8, 0x40, 0x80, 0x8000, 0x400000, 0x800000:  # chattr +suScdAtmC
+        try:
+            set_flag("file", flag)
+        except OSError as problem:
+            want(problem.errno == errno.EOPNOTSUPP, "flag 0x%x: %s", flag, problem)
+        else:
+            want(ioctl("file", GET, 0) & flag, "flag 0x%x was accepted, and is not kept", flag)
     os.unlink("file")
 
 

@@ -272,8 +272,8 @@ START_TEST(projects) {
                          -EXDEV);
         ck_assert_int_eq(volume_rename(dir, "child", 5, sub, "child", 5, 0), 0);
         ck_assert_int_eq(volume_rename(sub, "child", 5, f.root, "child", 5, 0), 0);
-        ck_assert_int_eq(set_project(file, 5, INODE_PROJECT_INHERIT), 0);
-        ck_assert(!(file->flags & INODE_PROJECT_INHERIT));
+        ck_assert_int_eq(set_project(file, 5, INODE_PROJECT_INHERIT), -EOPNOTSUPP);
+        ck_assert_int_eq(set_project(file, 5, 0), 0);
         ck_assert_int_eq(volume_link(file, dir, "link", 4), 0);
         volume_put(child, 1);
         volume_put(sub, 1);
@@ -490,6 +490,34 @@ START_TEST(freed_is_not_dirty) {
 }
 END_TEST
 
+/* --- links --------------------------------------------------------------------------------------
+ */
+
+/* As many names of a file as Linux's driver of the type allows, and no more. */
+START_TEST(links_of_a_file) {
+    const struct {
+        const char *type;
+        uint32_t links;
+    } cases[] = {{"ext2", 32000}, {"ext3", 65000}, {"ext4", 65000}, {"nilfs2", 32000}};
+    char name[16];
+    int error = 0;
+    uint32_t links = 1;
+
+    fixture_open(&f, cases[_i].type, 64 << 20, NULL, NULL, true);
+    struct inode *file = make("file", S_IFREG | 0644);
+    while (links <= cases[_i].links && !error) {
+        int length = snprintf(name, sizeof(name), "%u", links);
+        error = volume_link(file, f.root, name, (uint32_t)length);
+        links += error ? 0 : 1;
+    }
+    ck_assert_int_eq(error, -EMLINK);
+    ck_assert_uint_eq(links, cases[_i].links);
+    ck_assert_uint_eq(file->nlink, links);
+    volume_put(file, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("volume");
     TCase *tests = tcase_create("rules");
@@ -501,6 +529,7 @@ int main(void) {
     tcase_add_loop_test(tests, whiteouts_refused, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, projects, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, large_directory, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, links_of_a_file, 0, 4);
     tcase_add_loop_test(tests, nameless, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, far_apart, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, freed_is_not_dirty, 0, FIXTURE_TYPE_COUNT);
