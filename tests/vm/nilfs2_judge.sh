@@ -3,7 +3,7 @@
 # In the virtual machine, for tests/integration/nilfs2_kernel.sh: the Linux driver's judgement of the
 # volumes named in ./volumes, one a line in the order of the disks. It mounts each for writing and
 # lists it (NAME.before), and its snapshots (NAME.cpN); its tools parse every segment; it adds, takes
-# a snapshot, and lets its own cleaner work; what is there then is NAME.after, NAME.lscp.
+# a snapshot, and lets its own cleaner work; what is there then is NAME.after, NAME.lscp, NAME.statfs.
 # shellcheck disable=SC2317 # `each` calls what looks unreachable
 set -u
 fault() {
@@ -81,6 +81,7 @@ finish() {
     sync
     ./manifest.sh "$tree" >"$name.after" || fault "the tree cannot be listed after the cleaner"
     lscp -a "$disk" >"$name.lscp"
+    stat -f -c '%b %f %a %c %d' "$tree" >"$name.statfs"
     umount "$tree" || fault "cannot be unmounted"
 }
 
