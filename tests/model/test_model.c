@@ -15,7 +15,8 @@
 #include "tests/unit/fixture.h"
 
 #define SEQUENCE_LENGTH 10000
-#define SEQUENCES       6
+#define SEQUENCES       4 /* and a share of as many under the sanitizers, others */
+#define SEQUENCES_LONG  6 /* times the factor */
 #define VOLUME_BYTES    (UINT64_C(256) << 20)
 
 #define LACKS(kind) (UINT64_C(1) << (kind))
@@ -205,8 +206,9 @@ START_TEST(test_sequences) {
     struct subject subject = subjects[_i];
     struct outcome *outcome = sequence_outcome();
     uint64_t seed = fixture_seed(subject.type);
+    unsigned count = fixture_factor() > 1 ? SEQUENCES_LONG * fixture_factor() : SEQUENCES;
 
-    for (unsigned n = 0; n < fixture_share(SEQUENCES) * fixture_factor(); n++) {
+    for (unsigned n = 0; n < fixture_share(count); n++) {
         if (!sequence_try(run_subject, &subject, seed + n, SEQUENCE_LENGTH, outcome))
             ck_abort_msg("%s %s", subject.type, subject.mkfs_options ? subject.mkfs_options : "");
     }
