@@ -75,7 +75,7 @@ moments_of() {
     echo "$type $options: killed $moments times, recovered by ${recoverers[*]}; $fsyncs fsyncs were kept"
 }
 
-[ $# -gt 0 ] || set -- ext3 ext4 nilfs2
+[ $# -gt 0 ] || set -- ext3 ext4 nilfs2 reiser4
 for kind in "$@"; do
     case $kind in
     ext3) moments_of ext3 journal=ordered,commit=1 "--size 96M -b 1024 -o journal_size=2M" ;;
@@ -85,6 +85,10 @@ for kind in "$@"; do
         recovered_by_us_alone
         cleaner=protection_period=0,clean_check_interval=1,min_clean_segments=70,max_clean_segments=80
         moments_of nilfs2 "interval=1,$cleaner" "--size 512M -o blocks_per_segment=256"
+        ;;
+    reiser4)
+        recovered_by_us_alone
+        moments_of reiser4 tmgr.atom_max_age=1 "--size 256M -o create=reg40"
         ;;
     esac
 done
