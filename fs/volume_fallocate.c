@@ -192,6 +192,21 @@ static int holes_settle(struct inode *inode) {
     return error;
 }
 
+/* -ENOSPC where there is clearly no room for all of the range: a disk that is full of zeros, which
+ * a log does not even give back at once, would be of use to nobody. */
+static int room_to_fill(struct inode *inode, struct range range) {
+    struct attributes attributes;
+    struct volume_usage usage;
+    int error = volume_statfs(inode->volume, &usage);
+
+    if (error)
+        return error;
+    volume_getattr(inode, &attributes);
+    uint64_t length = range.end - range.offset, has = attributes.sectors * 512;
+    uint64_t needed = length - smaller(length, has);
+    return needed / usage.block_size > usage.free ? -ENOSPC : 0;
+}
+
 static int fill_range(struct inode *inode, struct range range, bool keep_size, bool zero) {
     struct attributes attributes;
 
@@ -199,7 +214,9 @@ static int fill_range(struct inode *inode, struct range range, bool keep_size, b
     /* Blocks behind the end would keep their old bytes until the file grows over them. */
     if (keep_size && range.end > attributes.size)
         return -EOPNOTSUPP;
-    int error = zero ? 0 : holes_settle(inode);
+    int error = holes_settle(inode);
+    if (!error)
+        error = room_to_fill(inode, range);
     if (!error)
         error = zero ? write_zeros(inode, range) : fill_holes(inode, range);
     if (error)

@@ -184,6 +184,26 @@ START_TEST(preallocate_past_the_end) {
 }
 END_TEST
 
+/* More than there is room for changes nothing, also where zeros are written. */
+START_TEST(preallocate_too_much) {
+    start(_i, NULL);
+    struct inode *inode = make("file");
+    uint64_t size = fixture_size(fixture_types[_i], 16 << 20), free_before = free_blocks();
+
+    if (strcmp(fixture_types[_i], "memory") == 0)
+        size = UINT64_C(4) << 30;
+    ck_assert_int_eq(volume_fallocate(inode, 0, 0, 2 * size), -ENOSPC);
+    ck_assert_uint_eq(inode->size, 0);
+    if (!f.volume->layout->preallocate || strcmp(fixture_types[_i], "ext2") == 0 ||
+        strcmp(fixture_types[_i], "ext3") == 0)
+        ck_assert_uint_eq(free_blocks(), free_before);
+    ck_assert_int_eq(volume_truncate(inode, 0), 0);
+    ck_assert_int_eq(volume_fallocate(inode, 0, 0, 100000), 0);
+    volume_put(inode, 1);
+    fixture_close(&f);
+}
+END_TEST
+
 START_TEST(shift_refused) {
     start(_i, NULL);
     struct inode *inode = make("file");
@@ -480,6 +500,7 @@ int main(void) {
 
     tcase_add_loop_test(tests, fallocate_random, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, preallocate_past_the_end, 0, FIXTURE_TYPE_COUNT);
+    tcase_add_loop_test(tests, preallocate_too_much, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, shift_refused, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, copy_random, 0, FIXTURE_TYPE_COUNT);
     tcase_add_loop_test(tests, copy_rules, 0, FIXTURE_TYPE_COUNT);
