@@ -138,16 +138,23 @@ static void list_row(struct snapshot *snapshot, const struct checkpoint *checkpo
                checkpoint->inodes, checkpoint->blocks, checkpoint->written);
 }
 
+static void list_head(void) {
+    printf("%10s  %-19s  %-8s %-5s %10s %10s %10s\n", "number", "time (UTC)", "", "", "inodes",
+           "blocks", "written");
+}
+
 static int snapshot_list(struct snapshot *snapshot) {
     struct checkpoint_page *page = calloc(1, sizeof(*page));
     int error = page ? 0 : -ENOMEM;
 
-    if (!error && !snapshot->json)
-        printf("%10s  %-19s  %-8s %-5s %10s %10s %10s\n", "number", "time (UTC)", "", "", "inodes",
-               "blocks", "written");
+    bool first = true;
+
     do {
         if (!error)
             error = snapshot_page(snapshot, page);
+        if (!error && first && !snapshot->json)
+            list_head();
+        first = false;
         for (uint64_t i = 0; !error && i < page->count && i < CHECKPOINT_PAGE; i++) {
             list_row(snapshot, &page->list[i]);
             page->from = page->list[i].number + 1;

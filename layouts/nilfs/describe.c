@@ -16,6 +16,7 @@
 #include "layouts/nilfs/ifile.h"
 #include "layouts/nilfs/layout.h"
 #include "layouts/nilfs/log_read.h"
+#include "layouts/nilfs/palloc.h"
 #include "layouts/nilfs/sufile.h"
 
 #define SUPER_FIELD(member) DESCRIBE_FIELD(nilfs_disk_super, member)
@@ -222,8 +223,11 @@ static void put_life(json_t *object, const struct nilfs_life *life) {
 
 static int describe_virtual(struct nilfs *nilfs, uint64_t vblock, json_t *object) {
     struct nilfs_life life;
-    int error = nilfs_dat_life(nilfs, vblock, &life);
+    int used = nilfs_palloc_used(nilfs->dat, vblock), error;
 
+    if (used <= 0 || vblock == 0) /* who asks for it may be mistaken: no damage */
+        return used < 0 ? used : -ENOENT;
+    error = nilfs_dat_life(nilfs, vblock, &life);
     if (error)
         return error;
     describe_number(object, "virtual", vblock);
@@ -493,5 +497,5 @@ int nilfs_describe(struct volume *volume, enum describe_kind kind, uint64_t numb
         json_decref(*object);
         *object = NULL;
     }
-    return error;
+    return error == -ESTALE ? -ENOENT : error; /* an inode that is not in use */
 }

@@ -49,6 +49,7 @@ expect_text 'no such checkpoint' err
 expect_exit 1 layoutfs diff log.img "$number"
 expect_exit 1 layoutfs snapshot list .
 expect_text 'not a mount of layoutfs' err
+[ ! -s out ] || fail "a list of nothing has a head"
 layoutfs mkfs -q -t ext2 --size 1M plain.img
 expect_exit 1 layoutfs snapshot list plain.img
 expect_text 'keeps no checkpoints' err

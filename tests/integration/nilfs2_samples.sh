@@ -74,6 +74,12 @@ expect_text '^ +511 +255 +590 +522 +2$' out
 expect_text '^ +2 +4 +0$' out
 expect_exit 1 layoutfs show kernel.img checkpoint 5
 expect_exit 1 layoutfs show kernel.img group 16
+for what in "virtual 0" "virtual 99999999999" "inode 999" "map 999"; do
+    # shellcheck disable=SC2086 # two words
+    expect_exit 1 layoutfs show kernel.img $what
+    [ "$(cat err)" = "layoutfs: kernel.img: cannot show $what: No such file or directory" ] ||
+        fail "show $what: $(cat err)"
+done
 
 need_fuse
 mkdir mnt
