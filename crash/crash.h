@@ -79,7 +79,7 @@ struct crash_totals {
 };
 
 /* Explores and prints findings and a summary. 0 (findings or none: see *totals), or a negative
- * errno after a sentence. */
+ * errno after a sentence; -EINVAL: the configuration is wrong. */
 int crash_explore(const struct crash_config *config, FILE *out, const struct log *log,
                   struct crash_totals *totals);
 /* Makes one state again and tells all about it; `save` (may be NULL) gets the image as the cut left

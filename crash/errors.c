@@ -4,6 +4,7 @@
  */
 #include "crash/errors.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,10 @@
 #include "fs/device/fork.h"
 
 const char error_way_letters[ERROR_WAYS + 1] = "oflm"; /* once, from then on; the same, late */
+
+void errors_text(uint64_t call, unsigned way, char text[STATE_TEXT_SIZE]) {
+    snprintf(text, STATE_TEXT_SIZE, "%" PRIu64 ".%c", call, error_way_letters[way]);
+}
 
 /* The tree is read where the recording read it, too: the same calls in the same order. */
 static bool tree_readable(struct examiner *examiner, struct volume *volume) {

@@ -14,6 +14,8 @@
 /* How a call fails: alone or with all that follow; at submission or when it is waited for. */
 #define ERROR_WAYS 4u
 extern const char error_way_letters[ERROR_WAYS + 1];
+/* "17.o": the 17th call fails, alone. */
+void errors_text(uint64_t call, unsigned way, char text[STATE_TEXT_SIZE]);
 
 struct error_outcome {
     bool reached;       /* the call was made, and failed */

@@ -230,7 +230,7 @@ static void explore_errors(struct worker *worker, uint64_t ordinal, uint64_t num
     for (uint64_t call = 1; outcome.reached; call++) {
         bool others = (call + ordinal) % every == 0 && worker->examiner.fsck;
 
-        snprintf(text, sizeof(text), "%" PRIu64 ".%c", call, error_way_letters[way]);
+        errors_text(call, way, text);
         worker_at(worker, text);
         bool good =
             errors_run(&worker->examiner, &worker->recording, call, way, others, &outcome, why);
@@ -451,6 +451,10 @@ static int exploration_open(const struct crash_config *config, const struct log 
         own->length = LENGTH_DEFAULT;
     if (own->subsets == 0)
         own->subsets = SUBSETS_DEFAULT;
+    if (config->fsck && config->fsck[0] && !fsck_exists(config->fsck)) {
+        log_error(log, "--fsck: '%s' is no command that can be run", config->fsck);
+        return -ENOENT;
+    }
     exploration->promise = type_promise_find(config->type, config->mount_options);
     exploration->shared = mmap(NULL, sizeof(*exploration->shared), PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -507,9 +511,9 @@ int crash_explore(const struct crash_config *config, FILE *out, const struct log
 
 /* --- replay ----------------------------------------------------------------------------------- */
 
-/* "seq-2.1f3.57.d3" */
+/* "seq-2.1f3.57.d3", spelled as we spell it. */
 static int parse_id(const char *id, enum crash_mode *mode, uint64_t *number, const char **state) {
-    char name[16];
+    char name[16], spelled[24];
     size_t length = strcspn(id, ".");
     char *end;
 
@@ -521,6 +525,9 @@ static int parse_id(const char *id, enum crash_mode *mode, uint64_t *number, con
     *state = end + 1;
     if (*end != '.' || crash_mode_find(name, mode))
         return -EINVAL;
+    int digits = snprintf(spelled, sizeof(spelled), "%" PRIx64 ".", *number);
+    if (strncmp(id + length + 1, spelled, (size_t)digits) != 0)
+        return -EINVAL;
     unsigned sequence = sequence_length(*mode);
     return sequence && *number >= sequence_numbers(sequence) ? -EINVAL : 0;
 }
@@ -529,10 +536,11 @@ static int replay_errors(struct worker *worker, uint64_t number, const char *tex
                          struct finding *finding, bool *good) {
     unsigned way = (unsigned)(number % ERROR_WAYS);
     struct error_outcome outcome;
-    char *end;
-    uint64_t call = strtoull(text, &end, 10);
+    char spelled[STATE_TEXT_SIZE];
+    uint64_t call = strtoull(text, NULL, 10);
 
-    if (call == 0 || *end != '.')
+    errors_text(call, way, spelled);
+    if (call == 0 || strcmp(spelled, text) != 0)
         return -EINVAL;
     *good =
         errors_run(&worker->examiner, &worker->recording, call, way, true, &outcome, finding->why);
@@ -559,8 +567,11 @@ static int replay_state(struct worker *worker, const char *text, const char *sav
     state_maker_start(&worker->examiner.maker, &worker->recording.log);
     oracle_advance(&oracle, state.cut);
     error = save ? state_make(&worker->examiner.maker, &state) : 0;
-    if (!error && save)
+    if (!error && save) {
         error = fsck_save(worker->examiner.device, save);
+        if (error)
+            log_error(worker->exploration->log, "%s: not saved", save);
+    }
     if (!error)
         *good = examine_state(&worker->examiner, &oracle, &state, EXAMINE_OTHERS | EXAMINE_AGAIN,
                               finding->why);

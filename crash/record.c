@@ -77,6 +77,16 @@ static int poison_base(struct base *base, const struct log *log) {
     return error ? error : second;
 }
 
+/* Options that cannot be mounted with are an error, and not one finding for each workload. */
+static int try_options(const struct base *base, const struct log *log) {
+    struct clock clock;
+    struct volume *volume;
+
+    clock_init_virtual(&clock, NULL);
+    int error = mount_borrowed(base, base->device, &clock, log, true, &volume);
+    return error ? error : volume_close(volume);
+}
+
 int base_make(const struct crash_config *config, const struct type_promise *promise,
               const struct log *log, struct base *base) {
     *base = (struct base){
@@ -85,6 +95,8 @@ int base_make(const struct crash_config *config, const struct type_promise *prom
     int error = format_base(config, promise, log, base);
     if (!error && !promise->poison_bare)
         error = poison_base(base, log);
+    if (!error)
+        error = try_options(base, log);
     if (!error)
         return 0;
     log_error(log, "%s: no volume to start from: %s", config->type, strerror(-error));

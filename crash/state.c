@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fs/device/fork.h"
 #include "fs/random.h"
@@ -22,17 +23,48 @@ void state_text(const struct state *state, char text[STATE_TEXT_SIZE]) {
                  state->argument);
 }
 
-int state_parse(const char *text, const struct write_log *log, size_t start, struct state *state) {
-    char kind, rest;
-    int fields = sscanf(text, "%zu.%c%" SCNu32 "%c", &state->cut, &kind, &state->argument, &rest);
+/* Where the flush epoch that holds the cut begins. */
+static size_t epoch_start(const struct write_log *log, size_t cut) {
+    while (cut > 0 && log->records[cut - 1].kind != RECORD_FLUSH)
+        cut--;
+    return cut;
+}
 
-    state->kind = (enum state_kind)kind;
-    if (fields == 2 && kind == STATE_ALL)
-        state->argument = 0;
-    else if (fields != 3 || (kind != STATE_DROP && kind != STATE_KEEP && kind != STATE_RANDOM &&
-                             kind != STATE_TORN))
+static uint32_t epoch_writes(const struct write_log *log, size_t cut) {
+    uint32_t writes = 0;
+
+    for (size_t i = epoch_start(log, cut); i < cut; i++)
+        writes += log->records[i].kind == RECORD_WRITE;
+    return writes;
+}
+
+static bool state_exists(const struct state *state, const struct write_log *log) {
+    switch (state->kind) {
+    case STATE_DROP:
+    case STATE_KEEP:
+        return state->argument < epoch_writes(log, state->cut);
+    case STATE_ALL:
+    case STATE_RANDOM:
+    case STATE_TORN:
+        return true;
+    }
+    return false;
+}
+
+/* What is not spelled as we spell it (signs, spaces, more behind it) is no name. */
+int state_parse(const char *text, const struct write_log *log, size_t start, struct state *state) {
+    char kind, spelled[STATE_TEXT_SIZE];
+    int fields = sscanf(text, "%zu.%c%" SCNu32, &state->cut, &kind, &state->argument);
+
+    if (fields < 2)
         return -EINVAL;
-    return state->cut >= start && state->cut <= log->count ? 0 : -EINVAL;
+    state->kind = (enum state_kind)kind;
+    if (fields == 2)
+        state->argument = 0;
+    state_text(state, spelled);
+    if (strcmp(spelled, text) != 0 || state->cut < start || state->cut > log->count)
+        return -EINVAL;
+    return state_exists(state, log) ? 0 : -EINVAL;
 }
 
 /* --- the list --------------------------------------------------------------------------------- */
@@ -127,13 +159,6 @@ void state_maker_start(struct state_maker *maker, const struct write_log *log) {
     maker->stable_cut = 0;
     device_fork_reset(maker->device);
     device_fork_reset(maker->stable);
-}
-
-/* Where the flush epoch that holds the cut begins. */
-static size_t epoch_start(const struct write_log *log, size_t cut) {
-    while (cut > 0 && log->records[cut - 1].kind != RECORD_FLUSH)
-        cut--;
-    return cut;
 }
 
 static size_t last_write(const struct write_log *log, size_t cut) {

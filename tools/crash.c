@@ -3,6 +3,7 @@
  * Layer: tools. `layoutfs crash`: the crash explorer, see crash/crash.h.
  */
 #include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@
 #include "fs/options.h"
 #include "tools/image.h"
 #include "tools/tool.h"
+
+/* The volume lies in memory, and most layouts' is filled once. */
+#define SIZE_MOST  (UINT64_C(1) << 30)
+#define COUNT_MOST 100000000u
 
 struct crash {
     struct crash_config config;
@@ -67,17 +72,25 @@ static uint64_t parse_number(struct argp_state *state, const char *text) {
 
     errno = 0;
     uint64_t number = strtoull(text, &end, 0);
-    if (errno || end == text || *end || text[0] == '-')
+    if (errno || *end || !isdigit((unsigned char)text[0]))
         argp_error(state, "'%s' is no number", text);
     return number;
 }
 
-static unsigned parse_count(struct argp_state *state, const char *text, uint64_t most) {
+static unsigned parse_count(struct argp_state *state, const char *text, unsigned least,
+                            unsigned most) {
     uint64_t number = parse_number(state, text);
 
-    if (number == 0 || number > most)
-        argp_error(state, "%s is not between 1 and %llu", text, (unsigned long long)most);
+    if (number < least || number > most)
+        argp_error(state, "%s is not between %u and %u", text, least, most);
     return (unsigned)number;
+}
+
+static void parse_size(struct argp_state *state, struct crash_config *config, const char *text) {
+    if (size_parse(text, &config->size) || config->size % 4096 || config->size == 0)
+        argp_error(state, "'%s' is no size in whole 4 KiB", text);
+    if (config->size > SIZE_MOST)
+        argp_error(state, "the size is at most 1G, since the volume lies in memory");
 }
 
 static void parse_disk(struct argp_state *state, struct crash_config *config, const char *name) {
@@ -103,26 +116,25 @@ static error_t crash_parse_value(struct crash *crash, int key, char *argument,
 
     switch (key) {
     case KEY_SIZE:
-        if (size_parse(argument, &config->size) || config->size % 4096 || config->size == 0)
-            argp_error(state, "'%s' is no size in whole 4 KiB", argument);
+        parse_size(state, config, argument);
         return 0;
     case KEY_SAMPLE:
-        config->sample = parse_count(state, argument, 100000000);
+        config->sample = parse_count(state, argument, 1, COUNT_MOST);
         return 0;
     case KEY_SEED:
         config->seed = parse_number(state, argument);
         return 0;
     case KEY_LENGTH:
-        config->length = parse_count(state, argument, 200);
+        config->length = parse_count(state, argument, 1, 200);
         return 0;
     case KEY_SUBSETS:
-        config->subsets = parse_count(state, argument, 1000);
+        config->subsets = parse_count(state, argument, 1, 1000);
         return 0;
     case KEY_JOBS:
-        config->jobs = parse_count(state, argument, 64);
+        config->jobs = parse_count(state, argument, 1, 64);
         return 0;
     case KEY_FSCK_STATES:
-        config->fsck_states = parse_number(state, argument);
+        config->fsck_states = parse_count(state, argument, 0, COUNT_MOST);
         return 0;
     case KEY_EXPECT:
         parse_expectation(state, config, argument);
@@ -137,8 +149,12 @@ static void crash_parse_end(const struct crash *crash, struct argp_state *state)
         argp_error(state, "the type is missing: -t TYPE");
     if (!crash->mode_given && !crash->replay)
         argp_error(state, "the workloads are missing");
+    if (crash->mode_given && crash->replay)
+        argp_error(state, "--replay names its workload itself");
     if (crash->save && !crash->replay)
         argp_error(state, "--save needs --replay");
+    if (crash->save && strncmp(crash->replay, "errors.", strlen("errors.")) == 0)
+        argp_error(state, "--save: with errors no power is cut, there is no image to save");
 }
 
 static error_t crash_parse(int key, char *argument, struct argp_state *state) {
@@ -213,5 +229,5 @@ int tool_crash(int argc, char **argv) {
     if (crash.replay)
         return crash_replay_one(&crash, &log);
     int error = crash_explore(&crash.config, stdout, &log, &totals);
-    return error || totals.findings ? TOOL_FAILED : TOOL_DONE;
+    return error == -EINVAL ? TOOL_USAGE : error || totals.findings ? TOOL_FAILED : TOOL_DONE;
 }

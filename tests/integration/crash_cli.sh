@@ -53,3 +53,23 @@ expect_exit 2 layoutfs crash seq-1 -t memory
 expect_exit 2 layoutfs crash --replay seq-1.zz.1.a -t ext2
 expect_exit 2 layoutfs crash seq-1 -t ext2 --expect miracles
 expect_exit 2 layoutfs crash seq-1 -t ext2 --save image
+
+# Wrong arguments are told, and are no findings.
+expect_exit 2 layoutfs crash seq-1 -t ext3 -o foo=1
+expect_text 'unknown option "foo"' err
+expect_exit 2 layoutfs crash seq-1 -t ext3 --mkfs-options foo=1
+expect_exit 2 layoutfs crash seq-1 -t nilfs2 --size 2G
+expect_exit 2 layoutfs crash seq-1 -t ext2 --seed ' -1'
+expect_exit 2 layoutfs crash errors -t ext2 --sample 1 --fsck-states 18446744073709551615
+expect_exit 2 layoutfs crash seq-1 -t ext2 --replay seq-1.5d.17.a
+expect_exit 2 layoutfs crash --replay errors.0.1.o -t ext2 --save image
+expect_exit 1 layoutfs crash seq-1 -t ext2 --fsck ./missing
+expect_text "'./missing' is no command" err
+expect_exit 0 layoutfs crash --replay seq-1.5d.17.a -t ext3
+expect_exit 1 layoutfs crash --replay seq-1.5d.17.a -t ext3 --save missing/image
+expect_text 'missing/image: not saved' err
+for id in seq-1..17.a seq-1.05d.17.a 'seq-1. 5d.17.a' seq-1.5d.17.d99 seq-1.5d.017.a \
+    seq-1.5d.-3.a errors.0.-1.o errors.0.1. errors.0.1.ox errors.0.1.m; do
+    expect_exit 2 layoutfs crash --replay "$id" -t ext3
+    expect_text 'names no state' err
+done
