@@ -54,6 +54,9 @@ expect_exit 2 layoutfs crash --replay seq-1.zz.1.a -t ext2
 expect_exit 2 layoutfs crash seq-1 -t ext2 --expect miracles
 expect_exit 2 layoutfs crash seq-1 -t ext2 --save image
 
+# The kernel's spelling of a mode promises the same.
+expect_exit 0 layoutfs crash seq-1 -t ext3 -o data=writeback --fsck ''
+
 # Wrong arguments are told, and are no findings.
 expect_exit 2 layoutfs crash seq-1 -t ext3 -o foo=1
 expect_text 'unknown option "foo"' err
