@@ -252,10 +252,15 @@ static void descriptor_place(const struct format *format, uint32_t group, uint64
     le32_store(&descriptor->bg_inode_table_hi, (uint32_t)(inode_table >> 32));
 }
 
+/* Of the root and lost+found. */
+static uint32_t data_blocks(const struct format *format) {
+    return 1 + format->lost_found_blocks;
+}
+
 /* Bitmaps and tables of `count` groups from `group` on, from *cursor on and before `end`: all block
  * bitmaps, all inode bitmaps, all tables, each kind in one piece. -ERANGE: no room. Data then go
- * behind them, or into the gap that a single group leaves: like mke2fs, it keeps its bitmaps as far
- * apart as a full number of groups would. */
+ * behind them, or into the gap that a single group leaves, where it is large enough: like mke2fs,
+ * it keeps its bitmaps as far apart as a full number of groups would. */
 static int plan_side_by_side(struct format *format, uint32_t group, uint32_t count, uint64_t end,
                              uint64_t *cursor) {
     const uint32_t table = format->geometry.inode_table_blocks;
@@ -265,7 +270,7 @@ static int plan_side_by_side(struct format *format, uint32_t group, uint32_t cou
         !place(format, slots, end, &at, &inode_bitmaps) ||
         !place(format, (uint64_t)count * table, end, &at, &tables))
         return -ERANGE;
-    *cursor = slots > count ? block_bitmaps + count : at;
+    *cursor = slots - count >= data_blocks(format) ? block_bitmaps + count : at;
     if (group == 0)
         format->resize_map = at;
     for (uint32_t i = 0; i < count; i++)
@@ -281,11 +286,8 @@ static int plan_side_by_side(struct format *format, uint32_t group, uint32_t cou
 static int plan_data(struct format *format, uint64_t *cursor) {
     struct ext_geometry *geometry = &format->geometry;
     const uint64_t end = geometry->blocks_count;
-    uint32_t lost_found = LOST_FOUND_BYTES / geometry->block_size;
     uint64_t behind = format->resize_map;
-    format->lost_found_blocks = lost_found < EXT_DIRECT_BLOCKS ? lost_found : EXT_DIRECT_BLOCKS;
-    uint32_t blocks = 1 + format->lost_found_blocks;
-    bool fits = place(format, blocks, end, cursor, &format->data_block);
+    bool fits = place(format, data_blocks(format), end, cursor, &format->data_block);
     int error = fits ? used_add(format, format->data_block, *cursor) : 0;
     if (fits && !error && geometry->compat & EXT_COMPAT_RESIZE_INODE) {
         if (format_resize_inode_size(geometry) > INT32_MAX)
@@ -371,8 +373,10 @@ static int used_compare(const void *a, const void *b) {
 
 static int plan_layout(struct format *format) {
     struct ext_geometry *geometry = &format->geometry;
+    uint32_t lost_found = LOST_FOUND_BYTES / geometry->block_size;
     uint64_t cursor = 0;
     int error = 0;
+    format->lost_found_blocks = lost_found < EXT_DIRECT_BLOCKS ? lost_found : EXT_DIRECT_BLOCKS;
     format->descriptors = calloc(geometry->descriptor_blocks, geometry->block_size);
     if (!format->descriptors)
         return -ENOMEM;

@@ -87,6 +87,14 @@ for features in ^metadata_csum ^metadata_csum,uninit_bg ^flex_bg ^64bit ^extent,
     done
 done
 compare 1G -U $uuid -b 4096 -i 16384 -I 256 -G 4 -O ^has_journal
+# A single group leaves a gap between its bitmaps, which may be too small for lost+found.
+for block in 1024 2048 4096; do
+    for groups in 2 4 8 16 32; do
+        rm -f ours.img
+        layoutfs mkfs -q -t ext4 -b $block -G $groups -O ^has_journal --size 8M ours.img
+        expect_clean ours.img
+    done
+done
 rm -f ours.img
 layoutfs mkfs -q -t ext4 --size 15T ours.img # ext4 holds no file of 16T
 [ "$(du -m ours.img | cut -f 1)" -lt 1024 ] || fail 'a large volume is not sparse'
