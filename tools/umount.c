@@ -95,23 +95,40 @@ int mount_point_detach(const char *directory) {
                                                           : -ENOTCONN;
 }
 
+#define PATIENCE 500 /* times a pause of 10 ms */
+
+/* Does the lock come within PATIENCE? */
+static bool lock_soon(int image, int operation) {
+    const struct timespec pause = {.tv_nsec = 10000000};
+    for (int i = 0; i < PATIENCE; i++) {
+        if (flock(image, operation | LOCK_NB) == 0)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 /* Returns when the serving process has let go of the image, which it does with its last write. It
  * holds a lock while it has the image open: an exclusive one, or for reading a shared one. Another
  * reader may share that, so there the wait is bounded; nothing is lost with it. */
 static int wait_for_image(const struct mounted *mounted) {
-    const struct timespec pause = {.tv_nsec = 10000000};
     int image = open(mounted->source, O_RDONLY | O_CLOEXEC);
     if (image < 0) /* "none", or removed while mounted */
         return errno == ENOENT ? TOOL_DONE
                                : tool_fail("%s: cannot tell whether it is complete: %s",
                                            mounted->source, strerror(errno));
-    int result;
-    do
-        result = flock(image, LOCK_SH);
-    while (result != 0 && errno == EINTR);
+    int result = 0;
+    if (!lock_soon(image, LOCK_SH)) {
+        fprintf(stderr,
+                "layoutfs: %s: unmounted, waiting for the last writes, or for another mount "
+                "namespace that still has it mounted\n",
+                mounted->source);
+        do
+            result = flock(image, LOCK_SH);
+        while (result != 0 && errno == EINTR);
+    }
     if (result == 0 && mounted->read_only)
-        for (int i = 0; i < 500 && flock(image, LOCK_EX | LOCK_NB) != 0; i++)
-            nanosleep(&pause, NULL);
+        (void)lock_soon(image, LOCK_EX);
     close(image);
     return result == 0 ? TOOL_DONE
                        : tool_fail("%s: cannot tell whether it is complete: %s", mounted->source,

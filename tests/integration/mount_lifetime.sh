@@ -229,6 +229,29 @@ dead_mount() {
     rm killed.img
 }
 
+# --- another mount namespace keeps the mount: umount says what it waits for, and ends with that
+other_namespace() {
+    local holder umount
+    fresh_small other.img 16M
+    layoutfs mount other.img mnt
+    unshare --mount --propagation private sleep infinity &
+    holder=$!
+    while [ "$(readlink "/proc/$holder/ns/mnt")" = "$(readlink /proc/self/ns/mnt)" ]; do
+        sleep 0.1
+    done
+    layoutfs umount mnt 2>err &
+    umount=$!
+    for _ in $(seq 300); do
+        ! grep -q 'another mount namespace' err || break
+        sleep 0.1
+    done
+    expect_text 'another mount namespace' err
+    kill -0 "$umount" || fail "umount did not wait for the mount in another namespace"
+    kill "$holder"
+    wait "$umount" || fail "umount failed after the other namespace had gone"
+    rm other.img
+}
+
 # --- read-only: an image that was not unmounted, a file and a device that cannot be written
 read_only() {
     local before
@@ -266,6 +289,7 @@ for type in "${types[@]}"; do
     if [ "$type" = ext2 ]; then rounds=16; else rounds=4; fi
     killed_at_work $((rounds * factor))
     dead_mount
+    [ "$type" != ext2 ] || other_namespace # the same for all, and slow
     fresh_small disk.img 64M
     read_only
 done
