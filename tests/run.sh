@@ -68,8 +68,9 @@ trap 'exit 130' INT TERM HUP
 # copies all mounts, as a new namespace does, thus cannot keep alive what the test has unmounted. What
 # a test leaves, served or mounted, ends with its namespaces. The shell is there to stay, as it is
 # whom the kernel gives the orphans to (exec would leave them to a program that does not wait for them).
+# As slaves, what is unmounted outside goes here, too, and is not held in use.
 # shellcheck disable=SC2016 # for the inner shell
-isolated=(unshare --mount --pid --mount-proc --kill-child bash -c '"$@"; exit' isolated)
+isolated=(unshare --mount --propagation slave --pid --mount-proc --kill-child bash -c '"$@"; exit' isolated)
 export LAYOUTFS_TEST_NAMESPACE=own
 "${isolated[@]}" true 2>/dev/null || isolated=() LAYOUTFS_TEST_NAMESPACE=
 
