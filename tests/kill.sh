@@ -8,6 +8,7 @@ need_root
 need_fuse
 need e2fsck dumpe2fs mountpoint python3
 
+type= # of the image; the script's
 mount_point=$PWD/mnt
 server=
 mkdir "$mount_point"
