@@ -64,7 +64,7 @@ forget_mount() {
 recover() {
     local who=$1 image=$2 what="ext, recovered by $1"
     shift 2
-    [ ${#recoverers[@]} -gt 1 ] || what="$type, recovered by us"
+    [ ${#recoverers[@]} -gt 1 ] || what="${type:?}, recovered by us"
     if [ "$who" = e2fsck ]; then
         # It replays the log and frees orphans without a question; whatever else it asks is damage,
         # but for trees that could be smaller.
