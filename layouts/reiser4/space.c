@@ -24,7 +24,8 @@ static int region_check(const struct reiser4 *r4, uint64_t region, const uint8_t
     if (le32_load(bitmap->adler) != adler)
         return reiser4_corrupt(r4->volume,
                                "bitmap at block %" PRIu64
-                               ": its checksum is wrong; 'layoutfs check' may mend it",
+                               ": its checksum is wrong; 'layoutfs check' tells what else is, "
+                               "fsck.reiser4 mends it",
                                reiser4_bitmap_block(region));
     return 0;
 }

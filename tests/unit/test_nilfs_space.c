@@ -251,7 +251,11 @@ static int recover(struct bed *bed, int number, bool read_only, struct volume **
                                    .read_only = read_only,
                                    .options = cases_of[number].mount_options};
 
-    return volume_open(&config, volume);
+    int error = volume_open(&config, volume);
+
+    if (error)
+        device_close(config.device);
+    return error;
 }
 
 /* The first byte of each piece that was overwritten. */
